@@ -13,43 +13,43 @@ from dataclasses import dataclass
 
 from plimsoll.planning.speed.performance import Case
 from plimsoll.planning.speed.rates import Constant, Dimension, Factor, Key, keys_of
-from plimsoll.planning.speed.roofline import Amounts, Cost
+from plimsoll.planning.speed.roofline import Amounts, TimeCost
 
 US = 1e-6
-START: Mapping[Cost, float] = {
-    Cost.DENSE_WEIGHTS: 1.2,
-    Cost.EXPERT_WEIGHTS: 1.2,
-    Cost.EXPERT_TILES: 1.0,
-    Cost.CACHE_READ: 1.2,
-    Cost.DECODE_MATH: 1.5,
-    Cost.UNPACKING: 2.0,
-    Cost.LAUNCH: 5 * US,
-    Cost.EXPERT_LAYER: 20 * US,
-    Cost.QUANTIZED_INPUT: 5 * US,
-    Cost.ALL_REDUCE: 8 * US,
-    Cost.ALL_REDUCE_BYTES: 10.0,
-    Cost.SEQUENCE: 5 * US,
-    Cost.SEQUENCE_LAYER: 0.2 * US,
-    Cost.PROMPT_DENSE: 1.7,
-    Cost.PROMPT_EXPERTS: 4.0,
-    Cost.PROMPT_ATTENTION: 2.0,
-    Cost.PROMPT_LINK: 2.0,
-    Cost.PROMPT_LAUNCH: 20 * US,
-    Cost.REQUEST: 0.02,
-    Cost.REQUEST_TOKEN: 5 * US,
-    Cost.REQUEST_BESIDE: 3e-4,
+START: Mapping[TimeCost, float] = {
+    TimeCost.DENSE_WEIGHTS: 1.2,
+    TimeCost.EXPERT_WEIGHTS: 1.2,
+    TimeCost.EXPERT_TILES: 1.0,
+    TimeCost.CACHE_READ: 1.2,
+    TimeCost.DECODE_MATH: 1.5,
+    TimeCost.UNPACKING: 2.0,
+    TimeCost.LAUNCH: 5 * US,
+    TimeCost.EXPERT_LAYER: 20 * US,
+    TimeCost.QUANTIZED_INPUT: 5 * US,
+    TimeCost.ALL_REDUCE: 8 * US,
+    TimeCost.ALL_REDUCE_BYTES: 10.0,
+    TimeCost.SEQUENCE: 5 * US,
+    TimeCost.SEQUENCE_LAYER: 0.2 * US,
+    TimeCost.PROMPT_DENSE: 1.7,
+    TimeCost.PROMPT_EXPERTS: 4.0,
+    TimeCost.PROMPT_ATTENTION: 2.0,
+    TimeCost.PROMPT_LINK: 2.0,
+    TimeCost.PROMPT_LAUNCH: 20 * US,
+    TimeCost.REQUEST: 0.02,
+    TimeCost.REQUEST_TOKEN: 5 * US,
+    TimeCost.REQUEST_BESIDE: 3e-4,
 }
 """Where the fit starts, from the mechanism: efficiencies that libraries reach, some microseconds for a kernel in a graph,
 four of them around routed experts, a one-shot reduction over NVLink."""
 KNOWN = {
-    Cost.DENSE_WEIGHTS,
-    Cost.EXPERT_WEIGHTS,
-    Cost.CACHE_READ,
-    Cost.DECODE_MATH,
-    Cost.PROMPT_DENSE,
-    Cost.LAUNCH,
-    Cost.EXPERT_LAYER,
-    Cost.ALL_REDUCE,
+    TimeCost.DENSE_WEIGHTS,
+    TimeCost.EXPERT_WEIGHTS,
+    TimeCost.CACHE_READ,
+    TimeCost.DECODE_MATH,
+    TimeCost.PROMPT_DENSE,
+    TimeCost.LAUNCH,
+    TimeCost.EXPERT_LAYER,
+    TimeCost.ALL_REDUCE,
 }
 """Shares of a peak, which cannot be far from one, and latencies that any trace shows. Points of few layouts do not tell
 kernels from reductions, so the others would take what belongs to these."""
@@ -76,9 +76,9 @@ Gradient = dict[int, float]
 
 class Fit:
     def __init__(self, points: Sequence[Point]) -> None:
-        keys: set[Key] = {(cost, None, "") for cost in Cost}
+        keys: set[Key] = {(cost, None, "") for cost in TimeCost}
         for point in points:
-            for cost in Cost:
+            for cost in TimeCost:
                 keys.update(keys_of(cost, point.case.classes))
         self._keys = sorted(keys, key=lambda key: (key[0], key[1] or "", key[2]))
         self._index = {key: place for place, key in enumerate(self._keys)}
@@ -86,14 +86,14 @@ class Fit:
         self._terms = [self._of(point.case) for point in points]
         self.logs = [0.0] * len(self._keys)
 
-    def run(self) -> dict[Cost, Constant]:
+    def run(self) -> dict[TimeCost, Constant]:
         for _ in range(ROUNDS):
             matrix = self._step()
         return self._constants([100 * NOISE * math.sqrt(variance) for variance in inverse_diagonal(matrix)])
 
-    def _constants(self, spreads: Sequence[float]) -> dict[Cost, Constant]:
-        by: dict[Cost, dict[Dimension, dict[str, Factor]]] = {cost: {} for cost in Cost}
-        whole: dict[Cost, tuple[float, float]] = {}
+    def _constants(self, spreads: Sequence[float]) -> dict[TimeCost, Constant]:
+        by: dict[TimeCost, dict[Dimension, dict[str, Factor]]] = {cost: {} for cost in TimeCost}
+        whole: dict[TimeCost, tuple[float, float]] = {}
         for key, log, spread in zip(self._keys, self.logs, spreads, strict=True):
             cost, dimension, name = key
             if dimension is None:

@@ -33,7 +33,7 @@ from kv_scores import (
     verdicts,
 )
 from observations import Case, Skipped, read
-from plimsoll.planning.memory.constants import Constants, fitted_constants
+from plimsoll.planning.memory.constants import MemoryConstants, fitted_constants
 from plimsoll.planning.memory.ledger import Verdict
 
 HERE = Path(__file__).parent
@@ -166,11 +166,11 @@ def refit(cases: Sequence[Case]) -> None:
     fitted_constants.cache_clear()
 
 
-def without_own_model(constants: Constants) -> ConstantsFor:
+def without_own_model(constants: MemoryConstants) -> ConstantsFor:
     """The shipped constants, or for a model that the fit saw those it would have given without it."""
     left_out: dict[str, dict[str, float]] = yaml.safe_load(LEFT_OUT.read_text("utf-8")) or {}
     made = {
-        family: Constants(
+        family: MemoryConstants(
             named={
                 name: replace(constant, value=values.get(name, constant.value))
                 for name, constant in constants.named.items()

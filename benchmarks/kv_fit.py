@@ -16,7 +16,7 @@ from kv_scores import ledger_of
 from observations import Case
 from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning.memory import overheads, profile_run
-from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.constants import MemoryConstants
 from plimsoll.planning.memory.rank_weights import rank_weight_bytes
 from plimsoll.planning.memory.situation import Situation
 
@@ -98,7 +98,7 @@ class Seen:
     overhead: float
 
 
-def situation(case: Case, constants: Constants) -> Situation:
+def situation(case: Case, constants: MemoryConstants) -> Situation:
     if case.gpu is None or case.device_bytes is None:
         raise ValueError(f"row {case.line} names no GPU, so nothing can be fitted to it")
     return Situation(
@@ -127,7 +127,7 @@ def usable(cases: Iterable[Case]) -> list[Seen]:
     return found
 
 
-def fit(cases: Sequence[Case], start: Constants) -> Constants:
+def fit(cases: Sequence[Case], start: MemoryConstants) -> MemoryConstants:
     seen = usable(cases)
     constants = _fit_logged(cases, start)
     for name, speaks in FITTED.items():
@@ -135,7 +135,7 @@ def fit(cases: Sequence[Case], start: Constants) -> Constants:
     return constants
 
 
-def predicted_overhead(case: Case, constants: Constants) -> float:
+def predicted_overhead(case: Case, constants: MemoryConstants) -> float:
     now = situation(case, constants)
     terms = [
         profile_run.activation(now),
@@ -148,7 +148,7 @@ def predicted_overhead(case: Case, constants: Constants) -> float:
     return sum(term.bytes for term in terms)
 
 
-def _fit_one(name: str, seen: Sequence[Seen], constants: Constants) -> Constants:
+def _fit_one(name: str, seen: Sequence[Seen], constants: MemoryConstants) -> MemoryConstants:
     """The median over families of what the constant would have to be for each row; the formulas are linear around it."""
     prior = PRIORS[name]
     base = _with(constants, name, value=prior)
@@ -191,7 +191,7 @@ def _is_plain(case: Case) -> bool:
     return not (arch.is_moe or arch.is_hybrid or arch.is_latent or arch.vision)
 
 
-def _fit_logged(cases: Sequence[Case], constants: Constants) -> Constants:
+def _fit_logged(cases: Sequence[Case], constants: MemoryConstants) -> MemoryConstants:
     plain: dict[str, list[float]] = {}
     experts: dict[str, list[float]] = {}
     graphs: dict[str, list[float]] = {}
@@ -230,13 +230,15 @@ def _fit_logged(cases: Sequence[Case], constants: Constants) -> Constants:
     return constants
 
 
-def left_out(cases: Sequence[Case], start: Constants) -> dict[str, Constants]:
+def left_out(cases: Sequence[Case], start: MemoryConstants) -> dict[str, MemoryConstants]:
     """Constants for each family, fitted without any of its rows."""
     families = sorted({case.family for case in cases})
     return {family: fit([case for case in cases if case.family != family], start) for family in families}
 
 
-def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, Constants]) -> Constants:
+def fit_spreads(
+    cases: Sequence[Case], constants: MemoryConstants, without: dict[str, MemoryConstants]
+) -> MemoryConstants:
     """Half-widths that hold nine of ten starts of families the fit did not see, a class at a time."""
     errors: dict[str, list[float]] = {name: [] for name in SPREADS}
     for case in cases:
@@ -261,8 +263,8 @@ def fit_spreads(cases: Sequence[Case], constants: Constants, without: dict[str, 
     return constants
 
 
-def _with(constants: Constants, name: str, **changes: object) -> Constants:
-    return Constants(named={**constants.named, name: replace(constants[name], **changes)})  # type: ignore[arg-type]
+def _with(constants: MemoryConstants, name: str, **changes: object) -> MemoryConstants:
+    return MemoryConstants(named={**constants.named, name: replace(constants[name], **changes)})  # type: ignore[arg-type]
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -271,7 +273,7 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, ceil(share * (len(ordered) + 1)) - 1)]
 
 
-def as_yaml(constants: Constants) -> str:
+def as_yaml(constants: MemoryConstants) -> str:
     lines = [
         "# Written by `benchmarks/kv_accuracy.py --fit`; change the fit, not this file.",
         "# samplerCopies: float32 copies of the logits; weights: factors; all others GiB. spread: 90% of the",

@@ -12,12 +12,12 @@ from observations import Case
 from plimsoll.facts.gpus import GIB, gpu_named
 from plimsoll.facts.learned import NOTHING, Learned
 from plimsoll.planning.interval import Interval
-from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.constants import MemoryConstants
 from plimsoll.planning.memory.kv_groups import CachePlan
 from plimsoll.planning.memory.kv_rules import cache_plan
 from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 
-ConstantsFor = Callable[[Case], Constants]
+ConstantsFor = Callable[[Case], MemoryConstants]
 STAND_IN = "H100-SXM-80GB"
 """For rows without a GPU, where only formulas are scored: no more than the block size of latent attention depends on it."""
 
@@ -116,7 +116,7 @@ def from_config(
     return points, skipped
 
 
-def _planned(case: Case, constants: Constants, learned: Learned) -> Point | None:
+def _planned(case: Case, constants: MemoryConstants, learned: Learned) -> Point | None:
     left = ledger_of(case, constants, learned).left
     plan, length = plan_of(case), case.settings.max_model_len
 
@@ -159,7 +159,7 @@ def verdicts(
     return found, skipped
 
 
-def ledger_of(case: Case, constants: Constants, learned: Learned = NOTHING) -> Ledger:
+def ledger_of(case: Case, constants: MemoryConstants, learned: Learned = NOTHING) -> Ledger:
     return build_ledger(
         model=case.model,
         gpu=case.gpu or gpu_named(STAND_IN),

@@ -188,7 +188,7 @@ def print_rows(scored: Sequence[Scored]) -> None:
         row, load = item.row, item.row.load
         print(
             f"{row.model_name} {row.system} {row.precision or '-'} {row.version or '-'} {row.layout} "
-            f"{load.input_tokens}/{load.output_tokens} {load.concurrency} {row.case.demand.running:.0f}: "
+            f"{load.input_tokens}/{load.output_tokens} {load.concurrency} {row.case.loop.running:.0f}: "
             f"{1000 * row.ttft:.0f} {item.answer.ttft_ms.mid:.0f} {item.ttft_error:+.0f}%, "
             f"{1000 * row.tpot:.1f} {item.answer.tpot_ms.mid:.1f} {item.tpot_error:+.0f}%"
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 from latency_accuracy import left_out, score, spread_of
 from latency_rows import Row, points_file, read_rows
-from plimsoll.planning.choice.rule import NEAR, Candidate, Limits, choose
+from plimsoll.planning.choice.rule import NEAR, LatencyLimits, Predicted, pick
 from plimsoll.planning.speed.rates import Constants, rates_for
 
 LIMITS = ((50, 2000), (20, 1000), (15, 500), (10, 500))
@@ -66,8 +66,8 @@ def by_prediction(
             row = layout.row
             answer = row.case.answer(rates_for(constants[row.pair], row.case.classes))
             figure = value(row, layout.gpus, answer.ttft_ms.mid / 1000, answer.tpot_ms.mid / 1000)
-            candidates.append(Candidate(ttft_ms=answer.ttft_ms, tpot_ms=answer.tpot_ms, value=figure))
-        return layouts[choose(candidates, Limits(ttft_ms=ttft_ms, tpot_ms=tpot_ms)).index]
+            candidates.append(Predicted(ttft_ms=answer.ttft_ms, tpot_ms=answer.tpot_ms, value=figure))
+        return layouts[pick(candidates, LatencyLimits(ttft_ms=ttft_ms, tpot_ms=tpot_ms)).index]
 
     return chosen
 

@@ -13,7 +13,7 @@ from plimsoll.planning.load import Load
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.speed.performance import Case, Replica
 from plimsoll.planning.speed.rates import Constant, Constants, Dimension, Fitted, Spread, committed, rates_for
-from plimsoll.planning.speed.roofline import Cost
+from plimsoll.planning.speed.roofline import TimeCost
 
 SETTINGS = EngineSettings(
     max_model_len=9_000, max_num_seqs=1_024, max_num_batched_tokens=8_192, utilization=0.9
@@ -42,7 +42,7 @@ def cases() -> list[Case]:
     return found
 
 
-def wrapped(constants: dict[Cost, Constant]) -> Constants:
+def wrapped(constants: dict[TimeCost, Constant]) -> Constants:
     return Constants(
         fitted=Fitted(files=(), rows=0, pairs=(), in_sample={}, left_out={}),
         spread=Spread(tpot=1, ttft=1, unfitted_class=1),
@@ -71,19 +71,19 @@ def test_one_wild_point_moves_little():
     made = points(committed())
     wild = [*made[1:], Point(case=made[0].case, tpot=20 * made[0].tpot, ttft=made[0].ttft)]
     calm, moved = Fit(made).run(), Fit(wild).run()
-    assert moved[Cost.DENSE_WEIGHTS].value == pytest.approx(calm[Cost.DENSE_WEIGHTS].value, rel=0.1)
+    assert moved[TimeCost.DENSE_WEIGHTS].value == pytest.approx(calm[TimeCost.DENSE_WEIGHTS].value, rel=0.1)
 
 
 def test_what_no_point_contains_keeps_its_start_and_says_how_unsure_it_is():
     fitted = Fit(points(committed())).run()
-    assert fitted[Cost.UNPACKING].value == pytest.approx(START[Cost.UNPACKING])
-    assert fitted[Cost.UNPACKING].sd_pct == pytest.approx(100)
-    assert fitted[Cost.DENSE_WEIGHTS].sd_pct < 20
+    assert fitted[TimeCost.UNPACKING].value == pytest.approx(START[TimeCost.UNPACKING])
+    assert fitted[TimeCost.UNPACKING].sd_pct == pytest.approx(100)
+    assert fitted[TimeCost.DENSE_WEIGHTS].sd_pct < 20
 
 
 def test_factors_count_the_points_of_their_class():
     fitted = Fit(points(committed())).run()
-    assert {name: found.rows for name, found in fitted[Cost.LAUNCH].by[Dimension.GPU].items()} == {
+    assert {name: found.rows for name, found in fitted[TimeCost.LAUNCH].by[Dimension.GPU].items()} == {
         "hopper": 18,
         "blackwell": 18,
     }
@@ -100,4 +100,4 @@ def test_normal_equations_are_solved():
 
 
 def test_the_committed_constants_cover_every_cost():
-    assert set(committed().constants) == set(Cost)
+    assert set(committed().constants) == set(TimeCost)

@@ -13,7 +13,7 @@ from plimsoll import names
 from plimsoll.cli import ramp_record
 from plimsoll.cli.errors import BadInput
 from plimsoll.cli.ramp_record import Recorder, recorder_of
-from plimsoll.facts.ramp_record import MOST_POINTS, RampRecord, digest_of, read_record
+from plimsoll.facts.ramp_record import MOST_POINTS, RampRecord, read_record, record_digest
 from plimsoll.load.conclusions import Asked, Ramp, Step, conclude
 from plimsoll.load.knee import Knee, Sign
 from tests.cli.running import plimsoll
@@ -56,7 +56,7 @@ def answers(api: Api, *, taken: bool, message: str) -> None:
 
     def judge(body: dict[str, Any]) -> None:
         text = body["metadata"]["annotations"][names.ANNOTATION_RAMP]
-        said = {"record": digest_of(text), "taken": taken, "message": message}
+        said = {"record": record_digest(text), "taken": taken, "message": message}
         api.objects[PATH]["status"] = {**api.objects[PATH]["status"], "ramp": said}
 
     api.patched = judge

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.facts.model_names import Match, match_name
+from plimsoll.facts.model_names import NameMatch, match_name
 
 ENTRIES = (
     "Qwen/Qwen3-32B",
@@ -18,7 +18,7 @@ ENTRIES = (
     "name", ["Qwen/Qwen3-32B", "hf://Qwen/Qwen3-32B", "qwen/qwen3-32b", " Qwen/Qwen3_32B "]
 )
 def test_the_repository_itself_is_an_exact_match(name):
-    assert match_name(name, ENTRIES) == Match("Qwen/Qwen3-32B", None, "")
+    assert match_name(name, ENTRIES) == NameMatch("Qwen/Qwen3-32B", None, "")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from plimsoll.facts.ramp_record import (
     RampPoint,
     RampRecord,
     RecordError,
-    digest_of,
     read_record,
+    record_digest,
     write_record,
 )
 
@@ -111,4 +111,4 @@ def test_a_bad_record_is_refused_in_one_short_sentence(text: str, said: str):
 def test_whatever_somebody_writes_is_read_or_refused(text: str):
     with suppress(RecordError):
         read_record(text)
-    assert len(digest_of(text)) == 16
+    assert len(record_digest(text)) == 16

@@ -18,7 +18,7 @@ from plimsoll.facts.ramp_record import (
     MOST_POINTS,
     RampPoint,
     RampRecord,
-    digest_of,
+    record_digest,
     write_record,
 )
 from plimsoll.load.conclusions import Ramp, Step
@@ -48,7 +48,7 @@ class Recorder:
             if _serving(_patiently(deployment.status)) != (self.set, self.replicas):
                 raise BadInput("--record: other replicas serve now than when it began; nothing was recorded")
             _patiently(lambda: deployment.annotate(names.ANNOTATION_RAMP, text))
-            said = _answer(deployment.status, digest_of(text))
+            said = _answer(deployment.status, record_digest(text))
         _tell(said)
 
     def _made(self, ramp: Ramp, prefix_tokens: int) -> RampRecord:

@@ -1,4 +1,4 @@
-"""How an engine is told what a plan decided. A new engine is one module here and one line below."""
+"""How an engine is told what a plan decided. A new engine needs one module here and one line in `ENGINES`."""
 
 from __future__ import annotations
 

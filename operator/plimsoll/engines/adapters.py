@@ -1,7 +1,7 @@
-"""Adapters that come and go while an engine runs: what the supervisor is told of them, and what its pods must have for them.
+"""Adapters that are loaded and unloaded while an engine runs: what the supervisor is told of them, and what its pods need for them.
 
-The list reaches pods that are there, so it belongs to no set. What a pod can only have from its birth does: the claims that adapters
-lie on, so the first adapter on a claim makes a new set, as does the last one that goes from it.
+The list of adapters reaches running pods, so changing it makes no new set. But a pod can only mount a claim when it is created, so
+the first adapter on a claim makes a new set, and so does taking away the last one.
 """
 
 from __future__ import annotations
@@ -20,40 +20,41 @@ SCHEMA: Final = 1
 LIST_FOLDER: Final = "/etc/plimsoll/adapters"
 LIST_KEY: Final = "adapters.json"
 TOKEN: Final = "HF_TOKEN_ADAPTERS"  # noqa: S105 - a variable's name
-"""Of the adapters' own hub token, where they have one."""
+"""The variable with the adapters' own hub token, where they have one."""
 ID_LENGTH: Final = 12
 
 
 def come_and_go(spec: LLMDeploymentSpec) -> bool:
+    """Whether adapters are loaded and unloaded while the engine runs."""
     return spec.adapters is not None and spec.adapters.runtime_loading is True
 
 
 def adapter_id(item: Adapter) -> str:
-    """Another one where its files may be others."""
+    """A short digest that changes where the adapter's files may be other ones."""
     return codec.digest((item.source, item.revision))[:ID_LENGTH]
 
 
 def adapter_list(spec: LLMDeploymentSpec) -> str:
-    """The file that the supervisor reads."""
+    """The text of the file from which the supervisor reads its adapters."""
     items = sorted(spec.adapters.items if spec.adapters is not None else (), key=lambda item: item.name)
-    body = {"schema": SCHEMA, "adapters": [_told(item) for item in items]}
+    body = {"schema": SCHEMA, "adapters": [_entry(item) for item in items]}
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
 
-def _told(item: Adapter) -> dict[str, str]:
-    told = {"name": item.name, "id": adapter_id(item), "source": item.source}
+def _entry(item: Adapter) -> dict[str, str]:
+    entry = {"name": item.name, "id": adapter_id(item), "source": item.source}
     if item.revision is not None:
-        told["revision"] = item.revision
+        entry["revision"] = item.revision
     match scheme_of(item.source):
         case "pvc":
-            told["path"] = word_of(item.source, claim_folder(claim_of(item.source)[0]))
+            entry["path"] = word_of(item.source, claim_folder(claim_of(item.source)[0]))
         case "path":
-            told["path"] = item.source
-    return told
+            entry["path"] = item.source
+    return entry
 
 
 def adapter_claims(spec: LLMDeploymentSpec) -> tuple[str, ...]:
-    """That adapters lie on which come and go."""
+    """The claims that hold adapters which are loaded while the engine runs."""
     if spec.adapters is None or not come_and_go(spec):
         return ()
     sources = [item.source for item in spec.adapters.items]
@@ -65,7 +66,7 @@ def claim_folder(claim: str) -> str:
 
 
 def adapter_token(spec: LLMDeploymentSpec) -> dict[str, SecretKey]:
-    """For the supervisor; engines have one token for all that they fetch."""
+    """The adapters' own hub token by its variable, for the supervisor; an engine has only one token for all that it fetches."""
     if spec.adapters is None or not come_and_go(spec) or spec.adapters.token_secret is None:
         return {}
     return {TOKEN: spec.adapters.token_secret}

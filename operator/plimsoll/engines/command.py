@@ -1,7 +1,7 @@
-"""What starts one replica of an engine: words and variables as data, never a shell line.
+"""The command that starts one replica of an engine: words and variables as data, never a shell line.
 
-Secrets stay references here and are resolved by the kubelet; files are named by the path at which a pod finds them.
-Which pod that is, its volumes and its probes, is left to `render`.
+Secrets stay references here, which the kubelet resolves; files are named by the path at which a pod finds them. The pod itself, with
+its volumes and probes, is made in `render`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TLS_FOLDER: Final = "/etc/plimsoll/tls"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsaid:
-    """A setting that this version of the engine has no word for; the plan's ledger counts it all the same."""
+    """A setting that this version of the engine cannot be told, although the plan's ledger counts it."""
 
     flag: str
     why: str
@@ -30,30 +30,33 @@ class Unsaid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Which pod of a replica over several is told. The kubelet puts the pod's own values for `$(NAME)` in these words."""
+    """The pod that a command is for, where a replica has several. The kubelet replaces `$(NAME)` in `rank` and `leader` by the pod's own
+    values."""
 
     pods: int
     rank: str
     leader: str
     """The address of rank 0."""
     leads: bool
-    """Whether requests reach it: rank 0, or every pod where a Service balances over them."""
+    """Whether it answers requests: rank 0 does, or every pod where a Service balances over them."""
     mixture: bool
-    """Whether the model has experts; only then may data ranks answer requests of their own."""
+    """Whether the model has experts; only then may each data rank answer requests of its own."""
     start_seconds: int
-    """How long the others may take until they are there: each reads the model at its own speed."""
+    """How long to wait for the other pods: each reads the model at its own speed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCommand:
+    """All that starts an engine in one pod."""
+
     argv: tuple[str, ...]
-    """The program first. A JSON value is one word. Every word is meant as it stands, dollar signs too."""
+    """The program and its words. A JSON value is one word. Every word is taken literally, with its dollar signs."""
     placed: tuple[str, ...] = ()
-    """Words that follow, in which the kubelet expands the pod's rank and the leader's address."""
+    """Words after these, in which the kubelet expands the pod's rank and the leader's address."""
     before: tuple[tuple[str, ...], ...] = ()
-    """Programs that must have ended well before; in their words the kubelet expands too."""
+    """Programs that must have succeeded before; the kubelet expands their words as well."""
     member: Member | None = None
-    """Of a group, where the words above do not say who is who."""
+    """The pod's place in its group, where the words above do not give it."""
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: Mapping[str, SecretKey] = field(default_factory=dict)
     port: int = PORT
@@ -64,5 +67,5 @@ class Engine(Protocol):
     def __call__(
         self, spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, member: Member | None = None
     ) -> EngineCommand:
-        """`member` is None where a replica is one pod."""
+        """The command of a set's pod. `member` is None where a replica is one pod."""
         ...

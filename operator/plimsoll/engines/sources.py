@@ -1,7 +1,7 @@
-"""Where a pod finds what a resource names by a source: the word an engine is given, and what must be mounted for it.
+"""Where a pod finds what a resource names by a source: the word that the engine is given, and what must be mounted.
 
-Repositories and buckets are fetched by the supervisor, and by the engine itself where there is none; claims and images are mounted,
-each in a folder of its own.
+The supervisor fetches repositories and buckets, or the engine itself where there is no supervisor. Claims and images are mounted, each
+in a folder of its own.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ TOKENIZER_FOLDER: Final = "/tokenizer"
 DRAFT_FOLDER: Final = "/draft"
 ADAPTER_FOLDER: Final = "/adapters"
 TOKENS: Final = {"hf": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}
-"""The variable that opens a hub's private repositories."""
+"""By hub: the variable with the token for its private repositories."""
 STREAMED: Final = ("runai_streamer", "runai_streamer_sharded", "tensorizer")
-"""Formats that an engine reads from a bucket itself."""
+"""Load formats with which an engine reads from a bucket itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """One source, and where it is mounted if it must be."""
+    """One source that a resource names."""
 
     name: str
-    """Of its volume."""
+    """Name of its volume."""
     field: str
+    """The field of the resource that names it."""
     source: str
     folder: str
+    """Where it is mounted, if it is."""
 
 
 def word_of(source: str, folder: str) -> str:
-    """What the engine is given: a repository, a bucket, or a folder."""
+    """The word by which the engine finds a source: a repository, a bucket, or a folder."""
     match scheme_of(source):
         case "pvc":
             return f"{folder}/{claim_of(source)[1]}".rstrip("/")
@@ -48,7 +50,7 @@ def word_of(source: str, folder: str) -> str:
 
 
 def sources(spec: LLMDeploymentSpec) -> Iterator[Named]:
-    """All that a resource names, the model first."""
+    """All sources that a resource names, the model's first."""
     yield Named(name="model", field="spec.model.source", source=spec.model.source, folder=MODEL_FOLDER)
     if spec.model.tokenizer is not None:
         field = "spec.model.tokenizer"
@@ -63,7 +65,7 @@ def sources(spec: LLMDeploymentSpec) -> Iterator[Named]:
 
 
 def hub_of(spec: LLMDeploymentSpec) -> str:
-    """The one from which an engine fetches what is no file: the model's own, else the default."""
+    """The hub from which the engine fetches repositories: that of the model, else the default."""
     return spec.model.scheme if spec.model.scheme in HUBS else "hf"
 
 
@@ -72,13 +74,16 @@ def adapter_folder(number: int) -> str:
 
 
 def fetched_first(spec: LLMDeploymentSpec) -> tuple[str, ...]:
-    """What a supervisor brings before the engine starts, each as SOURCE or SOURCE#REVISION.
+    """What a supervisor fetches before the engine starts, each as SOURCE or SOURCE#REVISION.
 
-    Claims and images are mounted. A bucket is streamed where a loader that streams was asked for, or where nothing may be kept.
+    Claims and images are mounted and not fetched. The engine reads a bucket itself where a load format that streams was asked for, or
+    where there is no place to keep what was fetched.
     """
     weights = spec.storage.weights
     mounted = weights is not None and weights.image is not None
-    kept = not mounted and not (weights is not None and weights.claim is not None and weights.claim.read_only)
+    keeps = not mounted and not (
+        weights is not None and weights.claim is not None and weights.claim.read_only
+    )
     draft = spec.speculative.revision if spec.speculative is not None else None
     revisions = {"model": spec.model.revision, "draft": draft}
     found = []
@@ -88,13 +93,13 @@ def fetched_first(spec: LLMDeploymentSpec) -> tuple[str, ...]:
         if scheme in HUBS and not (is_model and mounted):
             source, revision = with_scheme(one.source), revisions.get(one.name)
             found.append(source if revision is None else f"{source}#{revision}")
-        elif scheme == "s3" and is_model and kept and spec.model.load_format not in STREAMED:
+        elif scheme == "s3" and is_model and keeps and spec.model.load_format not in STREAMED:
             found.append(one.source)
     return tuple(found)
 
 
 def check_sources(spec: LLMDeploymentSpec) -> None:
-    """Raises SpecError with every source that no pod could come by."""
+    """Raises SpecError with every source that no pod could get."""
     hub, problems = hub_of(spec), []
     _, *others = sources(spec)
     for one in others:

@@ -1,7 +1,7 @@
-"""How long a replica may take to start and to end: what probes, the engine's own limits and the grace period are made of.
+"""How long a replica may take to start and to end: probes, the engine's own limits and the grace period follow from it.
 
-Both are limits and no predictions: a start that is given too long costs a late alarm, one that is given too little is
-killed again and again. What was decided here is frozen with the set.
+These are limits and no predictions. A limit that is too long only makes an alarm late, while one that is too short has a start killed
+again and again. They are decided once for a set and stay as they are.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from plimsoll.api.v1alpha1.workload import TokenPercentiles
 from plimsoll.planning.plan import PlanSet
 
 BESIDE_LOADING_SECONDS: Final = 300
-"""Imports, compilation with an empty cache, profiling, graphs: 277 s were published for 35B on one GPU, most of it these."""
+"""Seconds for imports, compilation with an empty cache, profiling and graphs. A start of 277 s was published for 35B on one GPU, most of it
+for these."""
 PULL_SECONDS: Final = 1200
-"""Beside the engine's start, before a rollout counts as stuck: an engine's image has some 10 GB."""
+"""Seconds for pulling the image, which has some 10 GB, beside the engine's start, before a rollout counts as stuck."""
 BYTES_PER_SECOND: Final = {"hub": 50_000_000, "volume": 100_000_000, "node": 200_000_000}
-"""Half a gigabit line to a hub or store; a shared file system at its base rate; a disk of the node. Slower ones are common
-enough, and for them there is rollout.deadlineSeconds."""
+"""How fast weights are read at least: half of a gigabit line to a hub, a shared file system at its base rate, a disk of the node. Where it
+is slower, as is common enough, users set rollout.deadlineSeconds."""
 LEAST_DRAIN, MOST_DRAIN, UNKNOWN_DRAIN = 30, 600, 120
+"""Seconds for running answers to finish: the least, the most, and where no prediction is known."""
 TAIL: Final = 4
-"""A long answer, in typical ones, where no percentile is declared."""
+"""How many times as long as a typical answer a long one is, where no percentile is declared."""
 
 
 def reads_from(spec: LLMDeploymentSpec) -> str:
-    """What the weights come through when a pod starts: hub, volume or node."""
+    """Where the weights are read from when a pod starts: hub, volume or node."""
     weights = spec.storage.weights
     if spec.model.scheme == "pvc" or (
         weights is not None and weights.claim is not None and weights.claim.read_only
@@ -38,20 +40,20 @@ def reads_from(spec: LLMDeploymentSpec) -> str:
 
 
 def start_seconds(spec: LLMDeploymentSpec, weight_bytes: int) -> int:
-    """The longest start that is waited for; the user's deadline where it is longer, so that no probe is stricter."""
+    """How long a start may take; the user's deadline where that is longer, so that no probe is stricter."""
     computed = BESIDE_LOADING_SECONDS + ceil(weight_bytes / BYTES_PER_SECOND[reads_from(spec)])
     return max(computed, spec.rollout.deadline_seconds or 0)
 
 
 def drain_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int:
-    """Time for running answers to finish: the user's, else one long answer at the slow end of the prediction."""
+    """Seconds for running answers to finish: the user's, else as long as a long answer takes at the slow end of the prediction."""
     if spec.rollout.drain_seconds is not None:
         return spec.rollout.drain_seconds
     return min(MOST_DRAIN, max(LEAST_DRAIN, answer_seconds(spec, chosen) or UNKNOWN_DRAIN))
 
 
 def answer_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int | None:
-    """How long a long answer takes; None where nothing is predicted."""
+    """Seconds that a long answer takes; None without a prediction."""
     if chosen.performance is None:
         return None
     tokens = _long(spec.workload.output_tokens)

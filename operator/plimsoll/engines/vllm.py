@@ -1,8 +1,8 @@
-"""vLLM's command line: every decided setting and every field of the resource as the flag of the version at hand.
+"""vLLM's command line: every decided setting and every field of the resource, as flags of the version at hand.
 
-Each concern is a function that yields flags in the order a person would write them. What the version does not know is
-left out and said, what equals the engine's default is written all the same where the plan decided it: a later release
-with another default must not change a running fleet. What the pods of a group are told beside it is `vllm_groups`.
+Each concern is a function that yields flags in the order in which a person would write them. Flags that the version does not know are
+left out and reported. What the plan decided is written even where it equals the engine's default, so that a later release with another
+default does not change a running fleet. `vllm_groups` has the further flags of pods in a group.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from plimsoll.engines.timing import drain_seconds
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import GIB
+from plimsoll.planning.ask.features import SPECULATION_METHODS
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
@@ -56,30 +57,32 @@ TASKS: Final = {
     "rerank": ("pooling", "classify"),
     "classify": ("pooling", "classify"),
 }
-SPECULATION: Final = {"draft": "draft_model"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """All that the flags are made from."""
+    """All that the flags of a pod are made from."""
 
     spec: LLMDeploymentSpec
     settings: EngineSettings
     layout: Layout
     on_cpu: bool
     grouped: bool
+    """Whether the replica has several pods."""
     answers: bool
-    """Whether it has a server."""
+    """Whether the pod answers requests."""
     drain: int
+    """Seconds for running answers to finish."""
 
 
 Flag = tuple[str, ...]
-"""A flag and its words."""
+"""A flag and the words that follow it."""
 
 
 def command(
     spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, member: Member | None = None
 ) -> EngineCommand:
+    """The command of a set's pod. `member` is None where a replica is one pod."""
     told = _Told(
         spec=spec,
         settings=chosen.settings,
@@ -90,9 +93,9 @@ def command(
         drain=drain_seconds(spec, chosen),
     )
     environment, secrets = _environment(told), _secrets(spec)
-    lends = vllm_groups.ray_worker(spec, member)
-    if lends is not None:
-        return replace(lends, env=environment, secret_env=secrets)
+    worker = vllm_groups.ray_worker(spec, member)
+    if worker is not None:
+        return replace(worker, env=environment, secret_env=secrets)
     unsaid: list[Unsaid] = []
     words = _known(facts, (flag for concern in CONCERNS for flag in concern(told)), unsaid)
     placed: list[str] = []
@@ -112,7 +115,7 @@ def command(
 
 
 def _known(facts: EngineFacts, flags: Iterable[Flag | Unsaid], unsaid: list[Unsaid]) -> list[str]:
-    """The words of the flags that the version knows; the others are said."""
+    """The words of the flags that the version knows; the others are added to `unsaid`."""
     words: list[str] = []
     for flag in flags:
         if isinstance(flag, Unsaid):
@@ -130,7 +133,7 @@ def _knows(facts: EngineFacts, spelling: str) -> bool:
 
 
 def model_word(spec: LLMDeploymentSpec) -> str:
-    """What the engine is given to load."""
+    """The word by which the engine finds the model."""
     weights = spec.storage.weights
     if weights is not None and weights.image is not None and spec.model.scheme in HUBS:
         return MODEL_FOLDER
@@ -138,6 +141,7 @@ def model_word(spec: LLMDeploymentSpec) -> str:
 
 
 def served_names(model: ModelSpec) -> tuple[str, ...]:
+    """The names by which requests may ask for the model."""
     return model.served_names or (model.location.rstrip("/"),)
 
 
@@ -185,7 +189,7 @@ def _memory(told: _Told) -> Iterator[Flag]:
     if not told.on_cpu:
         if settings.kv_cache_bytes is not None:
             yield "--kv-cache-memory-bytes", str(settings.kv_cache_bytes)
-        # Beside a fixed pool too: the start is refused where less than this share of the device is free.
+        # Written with a fixed cache too, as the engine refuses to start where less than this share of the device is free.
         yield "--gpu-memory-utilization", _decimal(Fraction(str(settings.utilization)))
     asked = told.spec.memory.kv_cache_dtype
     word = asked if asked is not None else KV_WORDS.get(settings.kv_dtype) if settings.kv_dtype else None
@@ -232,7 +236,7 @@ def _context(told: _Told) -> Iterator[Flag | Unsaid]:
     if rope is None:
         return
     if rope.theta is None and not rope.nested:
-        # A wrong base makes answers wrong without a word; without the override the engine refuses the length.
+        # With a wrong base answers would be wrong silently; without the override the engine refuses so long a context.
         why = "the model's rope_theta is not known; model.architecture.config or the hub's config.json would say it"
         yield Unsaid(flag="--hf-overrides", why=why)
         return
@@ -240,7 +244,7 @@ def _context(told: _Told) -> Iterator[Flag | Unsaid]:
     if rope.original is not None:
         scaling["original_max_position_embeddings"] = rope.original
     if rope.theta is not None:
-        # At the top level the engine replaces the whole mapping; inside text_config it merges.
+        # At the top level the engine replaces the model's whole mapping, so the base must be repeated; inside text_config it merges.
         scaling["rope_theta"] = rope.theta
     overrides: dict[str, Any] = {"rope_parameters": scaling}
     if rope.nested:
@@ -257,7 +261,7 @@ def _adapters(told: _Told) -> Iterator[Flag]:
     yield "--max-lora-rank", str(slots.max_rank)
     yield "--max-cpu-loras", str(slots.max_cpu_loras)
     if come_and_go(told.spec):
-        # Each of several servers would know only what it loaded itself; the engine refuses to start.
+        # Each of several API servers would know only the adapters that it loaded itself, so the engine refuses to start with several.
         if told.layout.data > 1 and told.answers:
             yield "--api-server-count", "1"
     elif adapters.items:
@@ -273,7 +277,7 @@ def _speculative(told: _Told) -> Iterator[Flag]:
     if wish is None or decided is None:
         return
     config: dict[str, Any] = {
-        "method": SPECULATION.get(wish.method, wish.method),
+        "method": SPECULATION_METHODS.get(wish.method, wish.method),
         "num_speculative_tokens": decided.tokens,
     }
     optional = {
@@ -325,7 +329,7 @@ def _network(told: _Told) -> Iterator[Flag]:
 
 
 def _shutdown(told: _Told) -> Iterator[Flag]:
-    # Without it the engine aborts running requests at once.
+    # Without this flag the engine aborts running requests at once.
     yield "--shutdown-timeout", str(told.drain)
 
 
@@ -349,7 +353,7 @@ def _environment(told: _Told) -> dict[str, str]:
     spec = told.spec
     env = {"VLLM_NO_USAGE_STATS": "1"}
     if told.on_cpu and told.settings.kv_cache_bytes is not None:
-        # The engine reads whole GiB here; what is left over stays free.
+        # The engine reads whole GiB here, so the rest stays unused.
         env["VLLM_CPU_KVCACHE_SPACE"] = str(told.settings.kv_cache_bytes // GIB)
     if spec.model.scheme == "modelscope":
         env["VLLM_USE_MODELSCOPE"] = "True"
@@ -360,7 +364,7 @@ def _environment(told: _Told) -> dict[str, str]:
 
 def _secrets(spec: LLMDeploymentSpec) -> Mapping[str, SecretKey]:
     asked = {
-        # The engine has one token for all that it fetches; the model's goes first.
+        # The engine has only one token for all that it fetches: the model's, else the adapters'.
         TOKENS["hf"]: spec.model.token_secret or (spec.adapters.token_secret if spec.adapters else None),
         TOKENS["modelscope"]: spec.model.token_secret if spec.model.scheme == "modelscope" else None,
         "VLLM_API_KEY": spec.networking.api_key_secret,
@@ -373,5 +377,5 @@ def _json(value: object) -> str:
 
 
 def _decimal(value: Fraction) -> str:
-    """Without an exponent and without a float's tail: 0.92, 24, 0.005."""
+    """The value as a short decimal without an exponent: 0.92, 24, 0.005."""
     return f"{float(value):.6f}".rstrip("0").rstrip(".")

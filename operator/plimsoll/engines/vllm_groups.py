@@ -1,7 +1,7 @@
-"""What vLLM's pods are told where a replica has several: who is who, where the leader is, and who answers requests.
+"""Flags of vLLM's pods where a replica has several: which rank a pod is, where the leader is, and who answers requests.
 
-By default ranks find one another without help (mp): every pod runs the same command, and those that answer nobody are
-headless. With Ray, the leader starts a cluster that the others join, and the engine runs in the leader alone.
+By default (mp) every pod runs the same command with its own rank, and those that answer no requests are headless. With Ray, the leader
+starts a cluster that the other pods join, and the engine runs in the leader alone.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ MASTER_PORT: Final = 29501
 RAY_PORT: Final = 6379
 NODE_ADDRESS: Final = "VLLM_HOST_IP"
 _KNOWN_BY: Final = f"--node-ip-address=$({NODE_ADDRESS})"
-"""The engine asks Ray for the node of its own address, and waits for ever where Ray knows that node by another of its addresses."""
+"""Has Ray know a node by the address that the engine asks for it by. The engine would wait for ever if Ray knew the node by another of its
+addresses."""
 
 DataMode = Literal["internal", "hybrid", "external"]
 
 
 def data_mode(spec: LLMDeploymentSpec, layout: Layout, pods: int, *, mixture: bool) -> DataMode:
-    """Who balances over data ranks, as far as the engine can have it so.
+    """Who balances requests over data ranks: as the user asks, where the engine can do it.
 
-    A Service can only balance over pods, each of which holds whole ranks: one is the engine's external mode, several its
-    hybrid one. Dense models have neither; their ranks are better replicas.
+    A Service can only balance over pods, so each pod must hold whole ranks: with one rank it is the engine's external mode, with several
+    its hybrid mode. There is neither for dense models, whose data ranks are better run as replicas.
     """
     asked = spec.topology.data_mode
     if (
@@ -41,7 +42,7 @@ def data_mode(spec: LLMDeploymentSpec, layout: Layout, pods: int, *, mixture: bo
 
 
 def words(spec: LLMDeploymentSpec, mode: DataMode, member: Member) -> Iterator[tuple[str, ...]]:
-    """The flags of one pod."""
+    """The flags by which one pod of a group differs."""
     if spec.topology.executor == "ray":
         yield "--distributed-executor-backend", "ray"
         return
@@ -58,14 +59,14 @@ def words(spec: LLMDeploymentSpec, mode: DataMode, member: Member) -> Iterator[t
 
 
 def before(spec: LLMDeploymentSpec, member: Member | None) -> tuple[tuple[str, ...], ...]:
-    """What the leader runs first."""
+    """The programs that the leader runs before the engine."""
     if member is None or spec.topology.executor != "ray":
         return ()
     return (("ray", "start", "--head", f"--port={RAY_PORT}", "--disable-usage-stats", _KNOWN_BY),)
 
 
 def ray_worker(spec: LLMDeploymentSpec, member: Member | None) -> EngineCommand | None:
-    """The command of a pod that only lends its devices."""
+    """The command of a pod that only gives its devices to a Ray cluster; None for all others."""
     if member is None or member.leads or spec.topology.executor != "ray":
         return None
     return EngineCommand(
@@ -76,5 +77,5 @@ def ray_worker(spec: LLMDeploymentSpec, member: Member | None) -> EngineCommand 
 
 
 def unsaid_member(spec: LLMDeploymentSpec, member: Member | None) -> Member | None:
-    """Ray has its own ways to know who is who, which whoever starts it cannot read."""
+    """The member, where the engine's own words do not give its rank, as with Ray; else None."""
     return member if spec.topology.executor == "ray" else None

@@ -1,6 +1,6 @@
-"""Quantities as clusters hold them: every form that the API server accepts, which is more than users of ours may write.
+"""Quantities as clusters hold them: every form that the API server accepts, which is more than our own resource allows.
 
-`api.quantity` takes what people write in the resource; nodes and pods of other owners also have exponents and nano-cores.
+`api.quantity` reads what people write in the resource; nodes and pods of other owners also have exponents and nano-cores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNITS = {**SCALE, "u": Decimal("0.000001"), "n": Decimal("0.000000001")}
 
 
 _MOST = (1 << 63) - 1
-"""The API server caps what is larger; so whatever was read can be written and read again."""
+"""The largest amount that is read: the API server caps at it, so that what was read can be written and read again."""
 
 
 @lru_cache(maxsize=16384)
@@ -30,6 +30,7 @@ def whole(text: str | int) -> int:
 
 @lru_cache(maxsize=4096)
 def millicores(text: str | int) -> int:
+    """Thousandths of a core, rounded up."""
     return min(_MOST, int((_number(text) * 1000).to_integral_value(rounding=ROUND_CEILING)))
 
 

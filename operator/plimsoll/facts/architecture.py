@@ -1,9 +1,9 @@
-"""What a model is made of, as far as memory and speed can tell: one frozen value, whatever family it comes from.
+"""What a model is made of, as far as memory and speed depend on it: one frozen value, whatever family the model is of.
 
-A model is a tuple of layers. A layer has a mixer (what looks at other tokens, and so what owns cache) and a feed-forward
-part, either of which may be absent: Nemotron-H alternates layers of one kind, a classic decoder has both in each. Every
-attention class the engine distinguishes when it lays out its cache is a class here, so planning never asks for a model's
-name. Reading config.json into this is `hf_config`'s work, counting checkpoint bytes is `weights`'s.
+A model is a tuple of layers. A layer has a mixer (which looks at other tokens, and so has a cache) and a feed-forward part, either of
+which may be absent: a classic decoder has both in each layer, Nemotron-H has one of them in each. Every kind of attention for which
+the engine lays out its cache differently is a class here, so that planning never goes by a model's name. `hf_config` reads a
+config.json into this value, `weights` counts the bytes of its checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plimsoll.facts.dtypes import Dtype
 
 
 class Span(StrEnum):
-    """How far back a softmax layer looks, which decides how many of its blocks stay live."""
+    """How far back a layer of softmax attention looks, which decides how many of its cache blocks are kept."""
 
     FULL = "full"
     SLIDING = "sliding"
@@ -26,7 +26,7 @@ class Span(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer:
-    """The small scorer of sparse attention; it caches its own keys beside the layer's."""
+    """The small scorer of sparse attention, which picks the tokens to attend to. It has a cache of its own keys beside the layer's."""
 
     heads: int
     head_dim: int
@@ -54,7 +54,7 @@ class Attention:
     indexer: Indexer | None = None
     """Set where the layer attends only to blocks that a small scorer picks."""
     query_rank: int | None = None
-    """Set where queries go down to this width before they go up to their heads (Step-3); every rank holds the first half."""
+    """Set where queries are made by two matrices with this width between them (Step-3); every rank holds the first one whole."""
     kv_rank: int | None = None
     """The same for keys and values, which are cached as they are in their heads (MiniCPM3)."""
     input_width: int | None = None
@@ -83,7 +83,7 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mamba:
-    """State-space mixer: a state of fixed size a sequence, nothing that grows with its length."""
+    """State-space mixer: each sequence has a state of fixed size, and nothing that grows with its length."""
 
     heads: int
     head_dim: int
@@ -92,12 +92,12 @@ class Mamba:
     conv_kernel: int
     state_dtype: Dtype
     dt_rank: int | None = None
-    """Set for the first Mamba, which is one head of one channel each: heads is its inner width, groups is 0."""
+    """Set for Mamba 1, which counts as heads of one channel each: `heads` is its inner width, `groups` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearAttention:
-    """Gated delta nets, Kimi's delta attention and their kin: a matrix state a head, of fixed size."""
+    """Gated delta nets, Kimi's delta attention and the like: each head has a matrix of fixed size as its state."""
 
     key_heads: int
     value_heads: int
@@ -127,7 +127,7 @@ class MoeFfn:
     """Width of all shared experts together; 0 where there are none."""
     gated: bool = True
     latent: int | None = None
-    """Width the routed experts work in, where it is not the model's own."""
+    """Width that the routed experts work in, where it is not the model's own."""
 
 
 Ffn = DenseFfn | MoeFfn
@@ -140,7 +140,7 @@ class Layer:
 
 
 class Part(StrEnum):
-    """Groups of linear weights that checkpoints quantize, or leave alone, together."""
+    """Groups of linear weights that a checkpoint quantizes, or does not quantize, as a whole."""
 
     ATTENTION = "attention"
     STATE = "state"
@@ -155,7 +155,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """A share of a part that is stored otherwise than the checkpoint's main format."""
+    """A share of a part that is not stored in the checkpoint's main format."""
 
     part: Part
     dtype: Dtype | None
@@ -165,7 +165,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantization:
-    """How a checkpoint stores its linear weights; what it leaves alone stays in the model's own dtype."""
+    """How a checkpoint stores its linear weights; those that are not quantized are in the model's own dtype."""
 
     method: str
     """As `quant_method` spells it: fp8, compressed-tensors, awq, gptq, mxfp4, modelopt, ..."""
@@ -180,7 +180,7 @@ class Quantization:
     """Set where the checkpoint carries cache scales: the engine then takes this dtype for `auto`."""
     zero_points: bool = False
     deviations: tuple[Deviation, ...] = ()
-    """Embedding, head, vision, router and norms are left alone unless named here; all other linears are quantized."""
+    """Embedding, head, vision, router and norms are not quantized unless they are named here; all other linear weights are, unless named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +189,7 @@ class VisionEncoder:
     hidden: int
     layers: int
     max_item_tokens: int
-    """Tokens of the largest single image or video the processor makes; the profile run encodes as many as fit."""
+    """Tokens of the largest single image or video that the processor makes; the profile run encodes as many of these as fit."""
     sharded: bool = False
     """True where tensor parallelism cuts the encoder too, instead of every rank holding it whole."""
 
@@ -209,27 +209,27 @@ class Architecture:
     mtp_layers: int = 0
     attention_bias: bool = False
     encoder: bool = False
-    """True for models that pool instead of generating (embedders, rerankers of the BERT kind): no cache at all."""
+    """True for models that pool instead of generating (embedders and rerankers like BERT), which have no cache."""
     extra_embedding_parameters: int = 0
-    """Learned positions, token types, per-layer embeddings: tables beside the vocabulary's."""
+    """Parameters of tables beside the vocabulary's: learned positions, token types, embeddings of each layer."""
     rope_theta: float | None = None
-    """Base of the rotary positions, which stretching the context must repeat; None where the source does not say."""
+    """Base of the rotary positions, which must be repeated to stretch the context; None where the source does not say."""
     position_table_bytes: int = 0
-    """Rotary tables: no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
+    """Bytes of rotary tables. They are no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True
     distinct_attention: int | None = None
-    """How many attention layers, with the feed-forward parts after them, have weights of their own; the others use these
-    again, each with its own cache. None: all."""
+    """How many attention layers, with the feed-forward parts after them, have weights of their own. The others use the same weights again,
+    each with a cache of its own. None: all layers have their own."""
     assumed: tuple[str, ...] = ()
-    """Fields the source did not state and a rule filled in; they widen the plan's intervals and are shown to users."""
+    """Fields that the source did not state and a rule filled in. They widen the plan's intervals and are shown to users."""
 
     def __hash__(self) -> int:
-        """Cheap, for what is worked out once a model: hashing every layer costs more than most of it."""
+        """A cheap hash, for results that are remembered by model: hashing every layer would take longer than most of them do."""
         return hash((self.name, len(self.layers), self.hidden, self.vocab, self.max_positions))
 
     @property
     def kinds(self) -> tuple[tuple[Layer, int], ...]:
-        """Distinct layers and how many there are of each, in the order of their first ones; most models have one to three."""
+        """The distinct layers, of which most models have one to three, with how many there are of each; in the order of first appearance."""
         return _kinds(self)
 
     @property
@@ -238,7 +238,7 @@ class Architecture:
 
     @property
     def is_hybrid(self) -> bool:
-        """True where layers of fixed state stand beside layers whose cache grows."""
+        """Whether there are layers with a state of fixed size, as a rule beside layers whose cache grows."""
         return any(isinstance(layer.mixer, Mamba | LinearAttention) for layer, _ in self.kinds)
 
     @property

@@ -1,8 +1,8 @@
-"""Which kinds a cluster serves beside those that every cluster does: optional objects are made only where they mean something."""
+"""Which optional kinds a cluster serves, so that objects of these kinds are made only where it does."""
 
 from __future__ import annotations
 
 Capabilities = frozenset[tuple[str, str]]
-"""(API group, kind), e.g. ("gateway.networking.k8s.io", "HTTPRoute"). Versions are those that render writes."""
+"""Pairs of API group and kind, e.g. ("gateway.networking.k8s.io", "HTTPRoute"), served in the version that `render` writes."""
 
 NONE: Capabilities = frozenset()

@@ -1,8 +1,7 @@
-"""How many bits a number takes, and the names the rest of the package uses for the formats.
+"""The formats of numbers, by the names that the rest of the package uses, and how many bits a number takes in each.
 
-Checkpoints, flags and data sheets spell formats in many ways; parsers translate into these few. Formats with shared
-scales (MXFP4: one byte for 32 values, NVFP4: one byte for 16) count their scales here, so that bytes are right by
-construction and no caller adds them a second time.
+Checkpoints, flags and data sheets spell formats in many ways; parsers translate them into these few. Where values share scales (MXFP4:
+one byte for 32 values, NVFP4: one byte for 16), the scales are counted in the bits here, and no caller adds them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The form of the data files about engines, which is also the form of the file that an engine's own image is described by.
+"""The form of the data files about engines, and of the file that describes an engine's own image.
 
-What the values mean stands with each of them; which version they hold for is `engines`' to say.
+`engines` reads these files, and finds the one that holds for a version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _kind(text: str) -> str:
 
 
 class BatchRule(_Data):
-    """Defaults of the scheduler on the GPUs that the rule covers; the first rule that covers a GPU counts."""
+    """Defaults of the scheduler on the GPUs that the rule covers. Of several rules the first that covers a GPU counts."""
 
     batched_tokens: int
     offline_batched_tokens: int
@@ -47,10 +47,10 @@ class BatchRule(_Data):
 
 
 class FlagEntry(_Data):
-    """A flag as its parser registers it."""
+    """A flag as the engine's parser registers it."""
 
     type: Annotated[str, AfterValidator(_kind)]
-    """Of FlagKind; with a question mark where null is a value too."""
+    """A FlagKind, with a question mark behind it where null is a value too."""
     default: Any = None
     nargs: str | int | None = None
     also: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class FlagEntry(_Data):
 
 
 class StaleFlag(_Data):
-    """A flag that older texts still carry."""
+    """A flag that no version has any more, but that older commands still contain."""
 
     flag: str
     words: int
@@ -73,23 +73,23 @@ class EngineProfile(_Data):
 
     title: str
     plans: bool
-    """Whether memory and layouts can be planned for it; for the others only the words are known."""
+    """Whether memory and layouts can be planned for it; of other engines only the flags are known."""
     why_not: str | None = None
     image: str | None = None
     metrics_path: str
     releases: Mapping[str, date]
     metrics: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Logical name to exported names, for engines whose versions are not told apart."""
+    """By logical name: the names under which it is exported, for engines whose versions are not distinguished."""
     owned: tuple[str, ...] = ()
-    """Flags that Plimsoll writes itself; they have no place among a user's extra arguments."""
+    """Flags that Plimsoll writes itself, so that a user's extra arguments must not contain them."""
     stale_flags: tuple[StaleFlag, ...] = ()
     stale_environment: Mapping[str, str] = Field(default_factory=dict)
     stale_values: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
-    """Flag and value to what to use instead, where the version's own list does not hold the value."""
+    """By flag and value: what to use instead, where the version's own list lacks the value."""
 
 
 class Band(_Data):
-    """What a version changed of the one that it extends."""
+    """What a version changed against the one that it extends."""
 
     extends: str | None = None
     utilization_default: str | None = None
@@ -107,7 +107,7 @@ class Band(_Data):
 
 
 class EngineFile(Band):
-    """All that an engine's own image told of a version, in one file; what no image tells stays as in the version it extends."""
+    """All that an engine's own image tells of a version, in one file. What no image tells is as in the version that it extends."""
 
     engine: str
     version: str

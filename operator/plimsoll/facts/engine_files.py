@@ -1,8 +1,8 @@
-"""A file about one version of an engine, made of what the engine's own image told of itself, and read back.
+"""Writes and reads a file about one version of an engine, made of what the engine's own image tells of itself.
 
-What an image tells (flags with their defaults and values, variables, names of metrics) is taken; what only measurements tell (how
-memory is counted, batches by GPU) stays as in the nearest version that is known. A file is for an admin to hand in, or for a
-release to bundle.
+An image tells its flags with their defaults and values, its variables, and the names of its metrics. What only measurements show (how
+memory is counted, batch sizes by GPU) is taken from the nearest version that is known. An admin may hand such a file in, or a release
+may bundle it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BLOCK = "--block-size"
 
 
 class EngineFileError(ValueError):
-    """Says what of a file, or of what an image told, cannot be used."""
+    """A file, or what an image told, that cannot be used; the message says why."""
 
 
 class ToldByImage(BaseModel):
-    """As the script prints it that runs in the image."""
+    """What the script that runs in an image prints."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,7 +47,7 @@ class ToldByImage(BaseModel):
 
 
 def read_told(text: str) -> ToldByImage:
-    """What the script printed in the image."""
+    """Reads what the script printed in an image."""
     try:
         told = ToldByImage.model_validate_json(text)
     except ValidationError as error:
@@ -57,7 +57,7 @@ def read_told(text: str) -> ToldByImage:
 
 
 def describe(told: ToldByImage) -> tuple[EngineFile, tuple[str, ...]]:
-    """The file, and what a person should know of it."""
+    """The file about an image, and notes that a person should read."""
     nearest = engine_facts(told.engine, told.version)
     if nearest.facts_version not in bundled_versions(told.engine):
         raise EngineFileError(f"a file of {told.version} is handed in already; describe it without that")
@@ -84,7 +84,7 @@ def describe(told: ToldByImage) -> tuple[EngineFile, tuple[str, ...]]:
 
 
 def _metrics(nearest: EngineFacts, told: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Logical names whose exported names are others than in the version that is extended; and those that are gone."""
+    """The logical names whose exported names differ from the version that is extended, and those that are not exported any more."""
     there = {name.removesuffix("_total") for name in told}
     changed: dict[str, tuple[str, ...]] = {}
     for logical, exported in sorted(nearest.metrics.items()):
@@ -95,7 +95,7 @@ def _metrics(nearest: EngineFacts, told: Iterable[str]) -> tuple[dict[str, tuple
 
 
 def engine_file_text(file: EngineFile) -> str:
-    """One flag and one variable a line, so that a difference between versions reads like one."""
+    """The file's text, with one flag or variable on each line, so that a diff of two versions is easy to read."""
     body = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
     flags, environment = body.pop("flags"), body.pop("environment")
     lines = [f"{json.dumps(key)}: {json.dumps(value, sort_keys=True)}," for key, value in body.items()]
@@ -117,7 +117,7 @@ def read_engine_file(text: str) -> EngineFile:
 
 
 def handed_in(config: OperatorConfig) -> OperatorConfig:
-    """Has the versions known whose files stand in the admin's config, and no others beside the bundled ones."""
+    """Makes known the engine versions whose files are in the admin's config, and no others beside the bundled ones. Returns the config."""
     files, problems = [], []
     for number, one in enumerate(config.engines.versions):
         if one.facts is None:

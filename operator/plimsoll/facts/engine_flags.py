@@ -1,8 +1,8 @@
 """The command line of an engine, flag by flag, as its own parser lists it.
 
-The lists are generated from the real parsers (tests/real_parser) and only read here. A flag is looked up by its full
-spelling, by the short or inverse spellings its parser registers, and by unique prefix, which the engine takes silently
-and which breaks with the next release that adds a similar flag: so a prefix is always reported as one.
+The lists are generated from the real parsers (tests/real_parser). A flag is looked up by its full spelling, by the short or inverse
+spellings that its parser registers, and by unique prefix. The engine accepts a prefix silently, and the next release may add a flag
+that makes it ambiguous; so a match by prefix always says that it is one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Flag:
     """Its main spelling, dashes included: --max-num-seqs."""
     kind: FlagKind
     default: object = None
-    """None where the parser has none: the engine then decides by model and GPU."""
+    """None where the parser has no default, and the engine decides by model and GPU."""
     nargs: str | None = None
     """As argparse means it: + takes one or more words, ? at most one."""
     also: tuple[str, ...] = ()
@@ -51,14 +51,14 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A spelling found in a parser's vocabulary."""
+    """The flag that a spelling means."""
 
     flag: Flag
     negated: bool = False
     abbreviated: bool = False
     """True where only a unique prefix was given."""
     path: str | None = None
-    """For --compilation-config.cudagraph_mode: the part behind the first dot."""
+    """What is behind the first dot, as in --compilation-config.cudagraph_mode."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,13 @@ class FlagTable(Mapping[str, Flag]):
         )
 
     def near(self, spelling: str, most: int = 3) -> tuple[str, ...]:
-        """Flags spelled alike, the best first, for an error that says what would be right."""
+        """Flags with a similar spelling, the most similar first, for an error that says what would be right."""
         name = spelling.partition(".")[0].replace("_", "-")
         return tuple(difflib.get_close_matches(name, sorted(self._spellings), n=most, cutoff=0.6))
 
 
 def _inverts(flag: Flag, spelling: str) -> bool:
+    """Whether a spelling of a flag means its opposite, as --no-x, or --disable-x of --enable-x."""
     if flag.kind is not FlagKind.BOOL:
         return False
     plain, other = flag.name.removeprefix("--"), spelling.removeprefix("--")

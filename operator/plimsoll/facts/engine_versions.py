@@ -1,8 +1,8 @@
 """Which release of an engine a version text means, however it was written down.
 
 Images, bug reports and logs name versions as "v0.18.0+vendor.7", "0.13.1.dev8+g2841a84ac", "0.11 nightly (2025-09-29)" or by
-a month alone. A text that names a release is that release; one that holds only a date means the release that was
-current then. What neither says stays unknown: callers then take the newest facts and say so.
+a month alone. A text that names a release means that release; one with only a date means the release that was current then. Of other
+texts the version is unknown, and callers use the facts of the newest one and say so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNRELEASED = re.compile(r"\b(nightly|dev)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """A release, ordered; `released` is False for builds on the way to it, which sort just below."""
+    """A release. `released` is False for builds on the way to it, which sort just below it."""
 
     major: int
     minor: int
@@ -33,7 +33,7 @@ class Version:
 
 
 def release(text: str) -> Version:
-    """A plain version, e.g. the name of a data file."""
+    """The release of a plain version such as 0.33.0."""
     major, minor, patch = (int(part) for part in text.split("."))
     return Version(major, minor, patch)
 
@@ -68,9 +68,9 @@ def _named(match: re.Match[str]) -> Version | None:
     major, minor, patch = int(match[1]), int(match[2]), match[3]
     kind = (match[4] or "").lower()
     if kind == "dev" and (major, minor) == (0, 1) and len(match[5]) > 3:
-        return None  # a build without tags counts commits from the first one: its number says no release
+        return None  # a build without tags is numbered by commits since the first one, which says no release
     fixed = int(patch) if patch and patch.isdigit() else 0
-    # Release candidates are cut from the release's own branch; a dev build still lacks what comes until the release.
+    # A release candidate has all of its release, while a dev build still lacks what is added until the release.
     return Version(major, minor, fixed, released=kind != "dev")
 
 

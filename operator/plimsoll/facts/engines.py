@@ -1,8 +1,8 @@
-"""What an engine *is*, version by version: its flags, its defaults by GPU, how it counts memory, what its metrics are called.
+"""What is known of an engine, version by version: its flags, its defaults by GPU, how it counts memory, how its metrics are called.
 
-One data file a version says only what that version changed; a version without a file is taken as the nearest lower one,
-and the facts then say so in words that reach the user. What a plan tells the engine is `engines/`'s work, constants
-that were fitted to measurements are the ledger's.
+Each version's data file has only what that version changed. For a version without a file those of the nearest lower one are used, and
+the facts then say so, for the user to read. What a plan tells the engine is in `engines/`; constants that were fitted to measurements
+are in `planning`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from plimsoll.facts.own_data import own_data
 T = TypeVar("T")
 WATERMARK: Final = "--watermark"
 OWN_IMAGES: Final = 1024
-"""Of owners, whose facts are kept as one value each."""
+"""For how many images that owners bring the facts are remembered."""
 _DATA = files("plimsoll.facts") / "data" / "engines"
 
 
@@ -44,52 +44,53 @@ class UnknownEngineError(ValueError):
 
 
 class EngineNotPlannedError(ValueError):
-    """An engine whose words are known but whose memory is not, so that nothing can be planned for it."""
+    """An engine whose flags are known but whose use of memory is not, so that nothing can be planned for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFacts:
+    """What is known of one engine at one version."""
+
     name: str
     profile: EngineProfile
     version: str
     """The version that was asked for, or the newest one known."""
     facts_version: str
-    """The version whose data file these facts are."""
+    """The version from whose data file these facts are."""
     release: Version | None
-    """The version that was asked for, to compare with; None where its text names none, and `version` is that text."""
+    """The version that was asked for, in a form that can be compared; None where its text, which `version` then is, names no release."""
     approximated_from: str | None
     """Why these facts are another version's, as a sentence for the user; None where the version itself is known."""
     flags: FlagTable
     flags_version: str | None
     """The version whose parser listed the flags: the nearest one below with a list, else the oldest list."""
     environment: frozenset[str]
-    """Variables that this version reads; it warns of others that begin like them."""
+    """Environment variables that this version reads; it warns of others with the same prefix."""
     utilization_default: float
     kv_tokens_line: KvTokensLine
-    """What the log's KV tokens count: the whole pool, or what requests of the maximal length can hold (concurrency
-    times length)."""
+    """What the log counts as cache tokens: those of the whole pool, or those of as many requests of the maximal length as it holds."""
     graphs_in_budget: bool
-    """Whether the estimate of CUDA graphs is taken out of the utilization's share before the KV pool is."""
+    """Whether an estimate for CUDA graphs is taken out of the engine's share of memory before the cache is."""
     whole_prompts: bool
     """Whether prompts are processed (and profiled) whole, up to the maximal length, instead of in chunks."""
     chunks_above: int | None
     """Where prompts are whole: the maximal length above which text models are cut into chunks all the same."""
     steps_ahead: bool
-    """Whether a step is chosen while the one before it runs on the device: who comes meanwhile waits for both."""
+    """Whether a step is chosen while the one before it still runs, so that a request which comes meanwhile waits for both."""
     prefix_caching_default: bool
     default_block_size: int
     batch_rules: tuple[BatchRule, ...]
     kv_dtypes: tuple[str, ...]
     quantizations: tuple[str, ...]
     metrics: Mapping[str, tuple[str, ...]]
-    """Logical name to the names under which this version exports it, the current one first; absent: not exported."""
+    """By logical name: the names under which this version exports it, the current one first. What it does not export is absent."""
     image: str = ""
-    """That its owner brings it in; empty for the one that all get by their version. What starts of the one have taught is no
-    measurement of the other."""
+    """The image that its owner brings; empty for the one that everybody gets by version. What starts of one image teach is not true of
+    another."""
 
     @property
     def has_watermark(self) -> bool:
-        """Whether blocks can be kept free of new requests."""
+        """Whether it has a flag to keep cache blocks free from new requests."""
         return WATERMARK in self.flags
 
     def batch_defaults(
@@ -102,7 +103,7 @@ class EngineFacts:
         offline: bool = False,
         max_model_len: int | None = None,
     ) -> tuple[int, int]:
-        """Tokens a step and sequences that the engine takes when it is told neither."""
+        """The tokens of a step and the sequences that the engine takes when it is told neither."""
         classes = frozenset({gpu_architecture, "unified"} if unified_memory else {gpu_architecture})
         rule = next(rule for rule in self.batch_rules if rule.covers(memory_bytes, classes))
         factor = ranks if rule.per_rank else 1
@@ -119,11 +120,12 @@ class EngineFacts:
 
 
 _handed: dict[tuple[str, str], EngineFile] = {}
-"""By engine and version, what an admin handed in beside the bundled files, in the place of those of the same version."""
+"""By engine and version: files that an admin handed in, which take the place of bundled ones of the same version."""
 
 
 def hand_in(files: Iterable[EngineFile]) -> None:
-    """These and no others are known beside the bundled versions. For the start of a process: it is its one list, as the files are."""
+    """Makes these files known, and no others, beside the bundled ones. It changes what the whole process knows, so it is called at its
+    start."""
     found = {(file.engine, str(release(file.version))): file for file in files}
     if found != _handed:
         _handed.clear()
@@ -140,7 +142,7 @@ def engine_names() -> tuple[str, ...]:
 
 @cache
 def engine_profile(name: str) -> EngineProfile:
-    """What is known of an engine whatever its version, planned for or not."""
+    """What is known of an engine whatever its version, whether it can be planned for or not."""
     if name not in engine_names():
         raise UnknownEngineError(f"engine {name!r} is not known; known are {', '.join(engine_names())}")
     return EngineProfile.model_validate(_yaml(f"{name}.yaml"))
@@ -160,7 +162,7 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
     known = _versions(name, "yaml")
     wanted = parse_version(version, _releases(name)) if version else _bundled_versions(name)[-1]
     taken = max((v for v in known if wanted is not None and v <= wanted), default=None)
-    note = _note(profile.title, version, wanted, taken, known) or _counted(name, profile.title, taken)
+    note = _note(profile.title, version, wanted, taken, known) or _memory_note(name, profile.title, taken)
     taken = taken or (known[-1] if wanted is None else known[0])
     band = _band(name, str(taken))
     flags_version = _flags_version(name, taken)
@@ -191,7 +193,8 @@ def engine_facts(name: str = "vllm", version: str | None = None) -> EngineFacts:
 
 
 def brought_in(engine: EngineFacts, image: str | None) -> EngineFacts:
-    """The same engine in an image of its owner's. One value for each, since what is computed from facts is kept by identity."""
+    """The same engine in an image that its owner brings. Equal calls return the same object, as results worked out from facts are remembered
+    by identity."""
     return _brought_in(Same(engine), image) if image else engine
 
 
@@ -203,6 +206,7 @@ def _brought_in(engine: Same[EngineFacts], image: str) -> EngineFacts:
 def _note(
     title: str, text: str | None, wanted: Version | None, taken: Version | None, known: tuple[Version, ...]
 ) -> str | None:
+    """A sentence that the facts of another version are used; None where those of the version itself are."""
     if text is None or (wanted is not None and wanted == taken):
         return None
     if wanted is None:
@@ -212,8 +216,8 @@ def _note(
     return f"there are no facts of {title} {wanted} itself; those of {taken}, the nearest lower version, are used"
 
 
-def _counted(name: str, title: str, taken: Version | None) -> str | None:
-    """What no image tells of itself."""
+def _memory_note(name: str, title: str, taken: Version | None) -> str | None:
+    """A sentence that memory is counted as in another version, for facts that an image told, which does not tell that; else None."""
     handed = _handed.get((name, str(taken)))
     if handed is None or handed.extends in (None, handed.version):
         return None
@@ -221,7 +225,7 @@ def _counted(name: str, title: str, taken: Version | None) -> str | None:
 
 
 def _values_of(flags: FlagTable, name: str, taken: Version, listed: Version | None) -> tuple[str, ...]:
-    """What the parser's list says a flag may be, where the list is not a newer version's."""
+    """The values that a flag may have by the parser's list, unless the list is of a newer version."""
     if listed is None or listed > taken or name not in flags:
         return ()
     return flags[name].values or flags[name].choices
@@ -256,7 +260,7 @@ def _bundled_versions(name: str, suffix: str = "yaml") -> tuple[Version, ...]:
 
 
 def bundled_versions(name: str) -> tuple[str, ...]:
-    """Versions with a file of this release, the oldest first."""
+    """Versions that have a file in this release of Plimsoll, the oldest first."""
     return tuple(map(str, _bundled_versions(name)))
 
 
@@ -276,7 +280,7 @@ def _releases(name: str) -> Mapping[Version, date]:
 
 @cache
 def _band(name: str, version: str) -> Band:
-    """A version's facts with everything it extends filled in."""
+    """A version's facts, with all that it takes from the versions that it extends."""
     handed = _handed.get((name, version))
     if handed is None:
         return _bundled(name, version)
@@ -290,7 +294,7 @@ def _bundled(name: str, version: str) -> Band:
 
 
 def _over(below: Band, own: Band) -> Band:
-    """Metrics are merged by logical name."""
+    """What a version states over what it extends. Metrics are merged by logical name."""
     stated = {key: getattr(own, key) for key in own.model_fields_set & Band.model_fields.keys()}
     stated["metrics"] = {**below.metrics, **own.metrics}
     return below.model_copy(update=stated)

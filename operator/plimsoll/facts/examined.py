@@ -1,6 +1,6 @@
-"""One look at a cluster by somebody who wonders why nothing serves: objects as the API gave them, at one time.
+"""All objects of a cluster that are looked at to find out why nothing serves, as the API gave them at one time.
 
-Read by `kube.examining`, judged by `status.doctor`. A kind that could not be listed is empty and stands in `unseen`, so that
+`kube.examining` reads them, `status.doctor` judges them. A kind that could not be listed is empty here and named in `unseen`, so that
 nothing is concluded from its absence.
 """
 
@@ -18,17 +18,19 @@ Objects = tuple[Object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
+    """The objects of one look at a cluster."""
+
     now: float
     nodes: Objects = ()
     slices: Objects = ()
     crds: Objects = ()
-    """The one of our kind."""
+    """The CustomResourceDefinition of LLMDeployments."""
     leases: Objects = ()
-    """Those of the operator's name."""
+    """Leases with the operator's name."""
     deployments: Objects = ()
-    """LLMDeployments, those that are asked about."""
+    """The LLMDeployments that are asked about."""
     workloads: Objects = ()
-    """Deployments and StatefulSets that are ours."""
+    """Deployments and StatefulSets that the operator made."""
     pods: Objects = ()
     """Serving pods."""
     events: Objects = ()
@@ -39,10 +41,10 @@ class Examined:
     autoscalers: Objects = ()
     """HorizontalPodAutoscalers and ScaledObjects."""
     config: OperatorConfig = field(default_factory=OperatorConfig)
-    """The admin's, whose node classes say what labels leave out."""
+    """The admin's config, whose node classes say what labels leave out."""
     unseen: Mapping[str, str] | None = None
-    """By field of this class, why it could not be read."""
+    """By field of this class: why it could not be read."""
 
     def blind(self, field: str) -> bool:
-        """Whether nothing may be concluded from this field's being empty."""
+        """Whether a field could not be read, so that nothing may be concluded from its being empty."""
         return field in (self.unseen or {})

@@ -1,7 +1,7 @@
-"""Why an engine ended, as its supervisor left it: a word for machines, a sentence and a remedy for people.
+"""Why an engine ended, as its supervisor wrote it in the termination message: a word for machines, a sentence and a remedy for people.
 
-What a container leaves behind was written by a pod, so it is held to a form and a length before it is told to anybody; text of
-any other form is the engine's own last words and is none of this.
+A pod wrote it, so its form and length are checked before anybody is told. A message of any other form was not written by a supervisor,
+but is the engine's own last output.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CONTROL: Final = re.compile(
 @dataclass(frozen=True, slots=True)
 class Failure:
     word: str
-    """CamelCase, and a condition's reason where it is a known one."""
+    """In CamelCase; a known word becomes the reason of a condition."""
     message: str
     remedy: str
 
 
 def read_failure(text: str) -> Failure | None:
-    """None where it is no supervisor's."""
+    """The failure in a termination message; None where no supervisor wrote it."""
     if not text.startswith("{"):
         return None
     try:
@@ -45,6 +45,6 @@ def read_failure(text: str) -> Failure | None:
 
 
 def plain(text: str, longest: int) -> str:
-    """In one line, without control characters, and no longer than people read."""
+    """The text in one line, without control characters, and cut to a length."""
     clean = " ".join(_CONTROL.sub(" ", text).split())
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"

@@ -1,8 +1,8 @@
-"""The inventory kept current node by node and pod by pod, so that a change costs what it touches and not the fleet.
+"""The inventory, kept current node by node and pod by pod, so that a change takes as long as what it touches and not as the whole fleet.
 
-A mutable thing on purpose, owned by whoever watches the cluster (or by `observe`, which fills one and throws it away).
-Objects may come in any order and twice; the inventory is a function of what is there, never of how it came: building from
-scratch and keeping current give equal values. Pools while they are kept are `groups`; what pods take is `usage`.
+It is mutable on purpose, and owned by whoever watches the cluster (or by `observe`, which fills one and throws it away). Objects may come
+in any order, and more than once: the inventory depends only on what is there, so one that was kept current equals one that was built
+anew. `groups` keeps the pools, `usage` what pods take.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from plimsoll.facts.shapes import Node, Pair, Place, Shape, size_class
 from plimsoll.facts.usage import Usage
 
 LEFT: Final = frozenset({"cordoned", "deleting"})
-"""States of a node that pods should leave while they still can; of one that is not ready they cannot."""
+"""States in which pods should leave a node while it still works. From a node that is not ready they cannot move."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Present:
+    """A node that is there, and the groups that it is in."""
+
     node: Node
     groups: tuple[Group, ...]
 
 
 class Fleet:
-    """Feed it objects as the API gives them; ask it for the inventory.
+    """The fleet as it is: objects go in as the API gives them, and it makes the inventory.
 
-    `selectors` are the node selectors of all resources to be planned. Nodes that differ in nothing planning reads form one
-    pool whatever their labels; where a selector names a label, those that carry it form a pool of their own.
+    `selectors` are the node selectors of all resources to be planned. Nodes that are equal in all that planning reads form one pool,
+    whatever their labels; only where a selector names a label, the nodes that have it form a pool of their own.
     """
 
     def __init__(
@@ -52,21 +54,23 @@ class Fleet:
         self._classes = {one.name: one for one in self._config.node_classes}
         self._present: dict[str, _Present] = {}
         self._troubled: dict[str, Node] = {}
+        """Nodes with problems."""
         self._nodes_of: Counter[str] = Counter()
-        """Present nodes by node class, those that are only coming left out."""
+        """By node class: how many nodes are there, without those that do not offer their devices yet."""
         self._groups: dict[str, Group] = {}
         self._usage = Usage()
         self._slices: dict[str, dra.Slice] = {}
         self._slices_of: dict[str, dict[str, dra.Slice]] = {}
         self._promised: dict[str, tuple[Reservation, ...]] = {}
-        """By deployment."""
+        """By deployment: devices for pods that are not there yet."""
         self._wanted = _pairs(selectors)
+        """Labels that selectors name, by which pools are divided."""
         self._pods_seen = False
         self._sees_nodes = sees_nodes
         self._inventory: Inventory | None = None
-        """Without what is promised."""
+        """The inventory before what is promised is taken out; None where it must be made anew."""
         self._left: Inventory | None = None
-        """With it."""
+        """The inventory without what is promised; None where it must be made anew."""
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """A node that is new or changed."""
@@ -95,7 +99,7 @@ class Fleet:
         self._touch(self._usage.remove_pod(key))
 
     def pods_are_known(self) -> None:
-        """Pods were listed, even if there were none: free is then what they leave, no assumption."""
+        """Tells that pods were listed, even if there were none: what is free is then known and not assumed."""
         if not self._pods_seen:
             self._pods_seen, self._inventory = True, None
 
@@ -138,13 +142,13 @@ class Fleet:
         self._left = None
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
-        """Divide pools by these node selectors from now on; costs one pass over the fleet, if they are other ones."""
+        """Divides pools by these node selectors from now on. Where they have changed, this takes one pass over the fleet."""
         self._divide(_pairs(selectors))
 
     @contextmanager
     def divided(self, selector: Mapping[str, str]) -> Iterator[None]:
-        """For as long as this is entered, pools are divided by one more selector: for a question about a resource that is not there
-        yet. Costs two passes over the fleet where the selector names what no other does."""
+        """A context in which pools are divided by one more selector, for a question about a resource that is not there yet. It takes two
+        passes over the fleet where the selector names a label that no other does."""
         before = self._wanted
         if _pairs([selector]) <= before:
             yield
@@ -156,8 +160,8 @@ class Fleet:
             self._divide(before)
 
     def inventory(self, *, own: str = "", without: Collection[str] = ()) -> Inventory:
-        """What is there now, less what is promised; what `own` was promised is its own. `without` names deployments
-        (namespace/name) whose pods are taken as not there, nor what they were promised."""
+        """The inventory as it is now, without devices that are promised to deployments other than `own`. `without` names deployments
+        (namespace/name) whose pods and promised devices count as if they were not there."""
         if without:
             return self._less(self._value(frozenset(without)), {own, *without})
         if self._inventory is None:
@@ -177,12 +181,12 @@ class Fleet:
                 self._enter(present.node)
 
     def leaving(self, name: str) -> str:
-        """Why a node is to be left by the pods that are on it; empty where it is not, or is not known."""
+        """Why the pods on a node should leave it: cordoned or deleting. Empty where they need not, or the node is not known."""
         present = self._present.get(name)
         return "" if present is None or present.node.away not in LEFT else present.node.away
 
     def cordoned_at(self, name: str) -> float | None:
-        """Since when nothing new goes to a node by a person's word; None where nobody says."""
+        """When a node was cordoned, in seconds since the epoch; None where it was not, or that is not known."""
         present = self._present.get(name)
         return None if present is None else present.node.cordoned_at
 
@@ -219,7 +223,7 @@ class Fleet:
 
     def _count(self, node: Node, nodes: int) -> None:
         one = self._classes.get(node.place.node_class or "")
-        if one is not None and not _comes(node, one):
+        if one is not None and not _is_coming(node, one):
             self._nodes_of[one.name] += nodes
 
     def _group(self, shape: Shape, key: str) -> Group:
@@ -242,7 +246,7 @@ class Fleet:
         self._inventory = None
 
     def _less(self, inventory: Inventory, own: Collection[str]) -> Inventory:
-        """Less what is promised to others."""
+        """The inventory without what is promised to deployments other than these."""
         promised: dict[str, list[Reservation]] = {}
         for deployment, reservations in self._promised.items():
             if deployment not in own:
@@ -276,7 +280,7 @@ class Fleet:
         )
 
     def _declare(self, one: NodeClass, pools: dict[str, Pool]) -> None:
-        """Lend the nodes a class may still make to a pool of its present ones, else to a pool of their own."""
+        """Adds the nodes that may still be made of a class to the pool of those that are there, else as a pool of their own."""
         device = declared_device(one)
         nodes = one.max_nodes - self._nodes_of[one.name]
         if nodes <= 0:
@@ -306,8 +310,8 @@ class Fleet:
         pools[empty.key] = empty
 
 
-def _comes(node: Node, one: NodeClass) -> bool:
-    """Whether it has registered and does not offer its devices yet: whoever waits for a node of the class still waits for it."""
+def _is_coming(node: Node, one: NodeClass) -> bool:
+    """Whether a node has registered but does not offer its devices yet, so that whoever waits for a node of its class still waits."""
     if one.gpu_product is None or node.reading.plugged:
         return False
     return all(offer.shape.device.gpu.vendor is Vendor.CPU for offer in node.offers)

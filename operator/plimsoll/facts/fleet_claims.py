@@ -1,6 +1,6 @@
-"""Devices that pods get by claims, written out for a fleet file: a ResourceSlice a node, and a claim for what is not free.
+"""Devices that pods get by claims, written out for a fleet file: a ResourceSlice for each node, and a claim for devices that are not free.
 
-Only what `labels.dra` reads is written: a driver's other attributes say nothing that planning could use.
+Only what `labels.dra` reads is written, as planning does not use a driver's other attributes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.labels import dra
 
 Object = dict[str, Any]
-DRIVERS: Mapping[Vendor, str] = {vendor: driver for driver, vendor in dra.DRIVERS.items()}
+DRIVER_OF: Mapping[Vendor, str] = {vendor: driver for driver, vendor in dra.DRIVERS.items()}
 
 
 def slice_on(node: str, gpu: Gpu, count: int, profile: str | None = None) -> Object:
     """The slice by which a driver offers these devices; `profile` is the MIG profile they are cut to."""
-    driver = DRIVERS[gpu.vendor]
+    driver = DRIVER_OF[gpu.vendor]
     name = _product(gpu)
     attributes = {"model" if gpu.vendor in {Vendor.INTEL, Vendor.HABANA} else "productName": {"string": name}}
     if gpu.vendor is Vendor.NVIDIA:
@@ -40,7 +40,7 @@ def slice_on(node: str, gpu: Gpu, count: int, profile: str | None = None) -> Obj
 
 
 def _product(gpu: Gpu) -> str:
-    """As the driver says it: NVIDIA's labels have a dash for each space, beside the dashes that are the product's own."""
+    """The product's name as the driver spells it. Labels have a dash in place of each space, beside dashes that belong to the name."""
     name = (gpu.aliases or (gpu.name,))[0]
     if gpu.vendor is not Vendor.NVIDIA:
         return name
@@ -48,7 +48,7 @@ def _product(gpu: Gpu) -> str:
 
 
 def claim_of(offered: Mapping[str, Any], count: int) -> Object:
-    """Somebody's claim that has been given the first devices of a slice."""
+    """A claim of somebody else that has been given the first devices of a slice."""
     spec = offered["spec"]
     node = spec["nodeName"]
     results = [

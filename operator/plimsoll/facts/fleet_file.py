@@ -1,7 +1,7 @@
-"""A fleet in five lines, for what-ifs and examples: pools as a person would describe them.
+"""A fleet in a few lines, for what-ifs and examples: pools as a person would describe them.
 
-Every pool is written out as the nodes it stands for, with the labels a real labeller would give them, and goes the way of
-every other inventory: there is no second path that could differ.
+Every pool is written out as the nodes that it stands for, with the labels that a real labeller would give them. They are then read
+like the nodes of a cluster, so there is no second way of reading that could differ.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def read_fleet_file(document: Mapping[str, Any]) -> Written:
 
 
 def _write(pool: FleetPool, where: str, written: Mapping[str, list[dict[str, Any]]]) -> None:
-    """A pool's nodes, and what on them is taken."""
+    """Adds a pool's nodes, and pods or claims for devices that are taken."""
     labels, resource, count = _device_labels(pool, where)
     most = max(pool.free_gpus, default=0)
     if most > count:

@@ -1,7 +1,7 @@
-"""What an accelerator is: the catalogue entry planning computes with. The entries are in data/gpus.yaml.
+"""The catalogue of accelerators that planning works with. The entries are in data/gpus.yaml.
 
-Memory is what the runtime reports as total, not the sticker: an "80 GB" H100 shows 79.2 GiB, and every share the engine
-takes is a share of that. Node labels and pools are `labels/` and `inventory`.
+Memory is the total that the runtime reports, and not the size in the name: an "80 GB" H100 shows 79.2 GiB, and every share that the
+engine takes is a share of that. `labels` reads node labels, `inventory` has pools of devices.
 """
 
 from __future__ import annotations
@@ -47,44 +47,46 @@ class Link:
 
     kind: LinkKind
     bytes_per_second: int
-    """One direction, a device."""
+    """Of one device in one direction."""
     domain: int
-    """Most devices one fabric joins: 8 for an HGX board, 72 for NVL72, 2 for a bridge, 1 for PCIe only."""
+    """The most devices that one fabric joins: 8 for an HGX board, 72 for NVL72, 2 for a bridge, 1 for PCIe only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
+    """One accelerator of the catalogue, or a part of one; CPUs are entries too."""
+
     name: str
     """The catalogue's key, e.g. H100-SXM-80GB; users may write it in topology.gpuProducts and --gpu."""
     vendor: Vendor
     architecture: str
     """hopper, blackwell, ampere, cdna3, gaudi3, ...; hardware classes of fitted constants go by this and by the link."""
     compute: str
-    """What the vendor calls the instruction level: 9.0, gfx942, ..."""
+    """The vendor's name of the instruction level: 9.0, gfx942, ..."""
     memory_bytes: int
     memory_measured: bool
     bandwidth: int
     flops: Mapping[Dtype, int]
-    """Dense operations a second by operand format; a format that is absent is not native."""
+    """Dense operations a second by format of the operands. A format that is absent is not native."""
     link: Link
     pcie_bytes_per_second: int
     unified_memory: bool = False
     aliases: tuple[str, ...] = ()
     """Label values and everyday names that mean this entry."""
     mig_slices: int = 0
-    """Compute slices a card can be cut into: 7 (of 8 of memory), 4 (of 4); 0 where it cannot be cut."""
+    """Compute slices that a card can be cut into: 7 (with 8 of memory) or 4 (with 4); 0 where it cannot be cut."""
     bridge: Link | None = None
-    """The link of machines that have the optional bridge, which no label shows."""
+    """The link in machines that have the optional bridge, which no label shows."""
     dies: int = 1
-    """Compute dies, where partition modes can make each a device of its own (AMD's CPX)."""
+    """Compute dies, each of which a partition mode can make a device of its own (AMD's CPX)."""
 
     def __hash__(self) -> int:
-        """Mappings have none; the name and the size tell nearly all entries apart, equality the rest."""
+        """A hash without the mapping, which has none. Name and size differ between nearly all entries."""
         return hash((self.name, self.memory_bytes, self.bandwidth))
 
 
 class UnknownGpu(LookupError):
-    """No one entry has this name; `near` are those that the asker may have meant, all of them where it is `shared`."""
+    """A name that means no single entry. `near` are entries that may have been meant; with `shared`, all that have the name in common."""
 
     def __init__(self, name: str, near: tuple[str, ...], *, shared: bool = False) -> None:
         self.name = name
@@ -101,10 +103,10 @@ _EXAMPLES = ("H100-SXM-80GB", "L40S-48GB", "MI300X", "Gaudi3", "RTX-4090")
 
 
 def runtime_total(driver_mib: int) -> int:
-    """Bytes the CUDA runtime shows where the driver (and the node label) says `driver_mib`.
+    """Bytes that the CUDA runtime shows where the driver (and the node label) says `driver_mib`.
 
-    The difference is what the driver keeps for itself: 0.46 GiB of an H100 (81,559 MiB, 79.19 GiB seen), 0.59 of an H200,
-    0.57 of an L40S, 0.62 of an RTX PRO 6000, 0.42 of an RTX 3090: nearly flat, and a thousandth of the size.
+    The difference is what the driver keeps for itself: 0.46 GiB of an H100 (81,559 MiB, of which 79.19 GiB are shown), 0.59 of an H200,
+    0.57 of an L40S, 0.62 of an RTX PRO 6000, 0.42 of an RTX 3090. It is taken as a constant and a thousandth of the size.
     """
     return driver_mib * MIB - int(0.43 * GIB) - driver_mib * MIB // 1000
 
@@ -137,8 +139,8 @@ def gpu_named(name: str) -> Gpu:
 
 
 def _is_of(gpu: Gpu, plain: str) -> bool:
-    """Whether the name is the model that the entry's form and size come behind: A100 of A100-SXM-80GB, not of A1000, and no
-    mere line of products such as RTX."""
+    """Whether a name is the model of an entry without its form and size: A100 is of A100-SXM-80GB, but not of A1000. A mere line of
+    products such as RTX is no model."""
     return any(char.isdigit() for char in plain) and any(
         normal_name("-".join(parts[:count])) == plain
         for parts in [gpu.name.split("-")]
@@ -147,7 +149,7 @@ def _is_of(gpu: Gpu, plain: str) -> bool:
 
 
 def normal_name(name: str) -> str:
-    """Lower case without vendors and punctuation, so that labels, data sheets and habit meet."""
+    """The name in lower case without vendor and punctuation, so that labels, data sheets and people's spellings are equal."""
     words = (word for word in re.split(r"[^a-z0-9]+", name.casefold()) if word not in _VENDOR_WORDS)
     return "".join("sxm" if re.fullmatch(r"sxm\d", word) else word for word in words)
 
@@ -166,7 +168,7 @@ def _index() -> Mapping[str, Gpu]:
 
 
 def _parse(entry: Mapping[str, Any]) -> Gpu:
-    """An entry of the data file; its form is held by a schema in the tests, so no check is repeated here."""
+    """An entry of the data file. Tests check the file against a schema, so nothing is checked here."""
     vendor = Vendor(entry["vendor"])
     return Gpu(
         name=entry["name"],

@@ -1,6 +1,6 @@
-"""One pool while it is being kept: its nodes, and the frozen value made from them when someone asks.
+"""One pool while it is kept current: its nodes, and the frozen value that is made from them when somebody asks.
 
-A change only drops the value; making it again looks at this pool's nodes and no others.
+A change only drops the value; making it anew looks at the nodes of this pool alone.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ NOBODY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Reservation:
-    """Devices promised to pods that are not there yet: without it, two turns would give the same devices away."""
+    """Devices that are promised to pods which are not there yet, so that two turns do not give the same devices away."""
 
     deployment: str
     """namespace/name."""
     pool: str
     devices: int
-    """Of each pod."""
+    """Devices of each pod."""
     pods: int
 
 
 def less(pool: Pool, reservations: Sequence[Reservation]) -> Pool:
-    """The pool with these devices gone, from the fullest nodes that have room, and from those that may be made once none that is
-    there has; what finds no room takes nothing."""
+    """The pool without these devices. They are taken from the fullest nodes that have room, then from nodes that may be made; what finds
+    no room takes nothing."""
     if not reservations:
         return pool
     free, coming = Counter(pool.free), Counter(pool.coming)
@@ -52,7 +52,7 @@ def _take(free: Counter[int], devices: int) -> bool:
 
 
 class Group:
-    """The nodes that carry one shape (and agree on all labels that selectors name)."""
+    """The nodes of one shape that also agree in all labels that selectors name."""
 
     def __init__(self, shape: Shape, key: str, *, price: str | None = None, rdma: bool | None = None) -> None:
         self.shape = shape
@@ -61,7 +61,7 @@ class Group:
         self._rdma = rdma
         self._members: dict[str, tuple[Node, Offer]] = {}
         self._shared: set[Pair] | None = None
-        """Labels that all members carry; None when a member that left may have been what narrowed them."""
+        """Labels that all members have; None where a member has left, so that there may be more of them now."""
         self._pool: Pool | None = None
 
     @property
@@ -81,17 +81,17 @@ class Group:
         self._shared = self._pool = None
 
     def changed(self) -> None:
-        """What pods or claims take of a member is not what it was."""
+        """Tells that pods or claims take other devices of a member than before."""
         self._pool = None
 
     def freeze(self, usage: Usage, without: frozenset[str] = NOBODY) -> Pool:
-        """The pool as it is; `without` leaves out the pods of some deployments."""
+        """The pool as it is now; the pods of the deployments in `without` count as not there."""
         if self._pool is None:
             self._pool = self._make(usage, NOBODY)
         return self._pool if without.isdisjoint(self._pool.held) else self._make(usage, without)
 
     def declared(self, labels: Mapping[str, str], nodes: int) -> Pool:
-        """A pool of nodes of which none is there yet; they will carry these labels."""
+        """A pool of nodes that may be made, of which none is there yet. They will have these labels."""
         pool = self._make(Usage(), NOBODY)
         return replace(
             pool,
@@ -109,8 +109,8 @@ class Group:
         most_cpu: int | None = None
         most_memory: int | None = None
         disk, free_disk = _Most(), _Most()
-        # Pods on CPUs hold no devices, so nothing would tell a disk that a deployment's own pods fill from one that others do.
-        blurred = device.gpu.vendor is Vendor.CPU
+        # Pods on CPUs hold no devices, so it could not be told whether a disk is filled by a deployment's own pods or by others.
+        owners_unknown = device.gpu.vendor is Vendor.CPU
         for node, offer in self._members.values():
             used = self._taken(usage, node, offer, held, without)
             if node.away:
@@ -123,7 +123,8 @@ class Group:
             most_cpu = max(most_cpu or 0, node.cpu_millis - cpu)
             disk.see(node.disk_bytes)
             if used < device.count:
-                free_disk.see(None if blurred or node.disk_bytes is None else max(0, node.disk_bytes - asked))
+                unknown = owners_unknown or node.disk_bytes is None
+                free_disk.see(None if unknown else max(0, (node.disk_bytes or 0) - asked))
         return Pool(
             key=self.key,
             gpu=device.gpu,
@@ -160,7 +161,7 @@ class Group:
     def _taken(
         self, usage: Usage, node: Node, offer: Offer, held: Counter[str], without: frozenset[str]
     ) -> int:
-        """Devices taken on a node; adds what deployments of ours hold to `held`."""
+        """Devices that are taken on a node. Adds to `held` those that deployments of ours hold."""
         if not offer.identities:
             resource = offer.shape.device.resource
             for owner, count in usage.held(node.name, resource):
@@ -186,7 +187,7 @@ class Group:
 
 
 class _Most:
-    """The largest of some amounts, as long as each of them is known."""
+    """The largest of several amounts; None as soon as one of them is not known."""
 
     __slots__ = ("_largest", "_unknown")
 

@@ -1,8 +1,8 @@
-"""A model's config.json as an `Architecture`: the one reader for catalogue, folder, inline text and hub.
+"""Reads a model's config.json into an `Architecture`, wherever it comes from: catalogue, folder, inline text or hub.
 
-The questions are asked one module each under `configs/`: which kind each layer is, its mixer, its feed-forward part, the
-quantization, the vision encoder. A family nobody named here is read by the classic keys, and `assumed` says so. What no
-rule can fill in (layers, widths, heads) is an error that names the key.
+Each question has a module under `configs/`: which kind each layer is, its mixer, its feed-forward part, the quantization, the vision
+encoder. An unknown family is read by the usual keys, and `assumed` says so. Where a value that no rule can fill in is missing (layers,
+widths, heads), the error names its key.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from plimsoll.facts.architecture import Architecture, Layer, Mixer, Quantization, VisionEncoder
-from plimsoll.facts.configs import kinds as spans
 from plimsoll.facts.configs.audio import audio_encoder
 from plimsoll.facts.configs.families import KNOWN, TIED, WITHOUT_PIPELINE
 from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
+from plimsoll.facts.configs.kinds import layer_kinds
 from plimsoll.facts.configs.mixers import attention_layers, is_encoder
 from plimsoll.facts.configs.modules import Module, modules
 from plimsoll.facts.configs.positions import position_table_bytes, usable_positions
@@ -36,7 +36,7 @@ _MOST_LAYERS = 1024
 
 
 def parse_config(config: Mapping[str, object], *, quantization_hint: str | None = None) -> Architecture:
-    """Reads a config.json. `quantization_hint` (fp8, awq, nvfp4, ...) counts where the file itself says nothing."""
+    """The architecture that a config.json describes. `quantization_hint` (fp8, awq, nvfp4, ...) is used where the file says nothing."""
     if not isinstance(config, Mapping):
         raise ConfigError(f"config.json: the file holds a {type(config).__name__}; it must be one object")
     fields = language_model(config)
@@ -75,7 +75,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
 
 
 def _encoder(config: Mapping[str, object], hidden: int, assumed: list[str]) -> VisionEncoder | None:
-    """Encoders of pictures and of sounds count as one: both lie beside the model, and the longest item binds."""
+    """The encoder of images, of sounds, or of both as one: the weights of both are added, and the largest image counts as the item."""
     sees, hears = vision_encoder(config, hidden, assumed), audio_encoder(config, hidden, assumed)
     if sees is None or hears is None:
         return sees or hears
@@ -83,7 +83,7 @@ def _encoder(config: Mapping[str, object], hidden: int, assumed: list[str]) -> V
 
 
 def _layer_count(fields: Fields) -> int:
-    """Patterns that name every layer count them too; some configs rely on it."""
+    """The number of layers; in some configs only the length of a pattern that names every layer says it."""
     listed = fields.sequence("layers_block_type", "layer_types", "block_configs")
     pattern = fields.text("hybrid_override_pattern")
     if fields.integer(*_LAYERS, least=1) is None and (listed or pattern):
@@ -100,16 +100,15 @@ def _bounded(count: int) -> int:
 
 
 def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Layer, ...]:
-    kinds = spans.layer_kinds(fields, count)
+    kinds = layer_kinds(fields, count)
     ffns = feed_forward(fields, hidden, count)
     attention = attention_layers(fields, hidden, kinds)
     alternating = "feed" in kinds  # one part a layer: a mixer or a feed-forward part, never both
     layers: list[Layer] = []
     for i, kind in enumerate(kinds):
         mixer: Mixer | None = attention.get(i)
-        if (
-            kind == "both"
-        ):  # two layers to the cache: a state beside an attention, one feed-forward part after them
+        if kind == "both":
+            # It counts as two layers, as it has two caches: a state beside an attention, with one feed-forward part after them.
             layers.append(Layer(mixer=state_mixer(fields, hidden, "mamba", dtype), ffn=None))
         elif kind in {"mamba", "linear"}:
             mixer = state_mixer(fields, hidden, kind, dtype)
@@ -121,12 +120,13 @@ def _layers(fields: Fields, hidden: int, count: int, dtype: Dtype) -> tuple[Laye
 
 
 def _mixes_and_feeds(fields: Fields, kind: str) -> bool:
-    """Zamba2 has feed-forward parts only beside its attention."""
+    """Whether a layer with a mixer has a feed-forward part too. Zamba2 has them only beside its attention."""
     return not (kind == "mamba" and fields.model_type == "zamba2")
 
 
 def _distinct_attention(fields: Fields, count: int) -> int | None:
-    """Where a stack is run several times (Ouro) or a few blocks take turns (Zamba2)."""
+    """How many attention layers have weights of their own, where a stack is run several times (Ouro) or a few blocks take turns (Zamba2);
+    None where all have."""
     if (fields.integer("total_ut_steps", least=1) or 1) > 1:
         return count
     blocks = fields.integer("num_mem_blocks", least=1)
@@ -136,7 +136,7 @@ def _distinct_attention(fields: Fields, count: int) -> int | None:
 
 
 def _dtype(fields: Fields) -> Dtype:
-    """What the engine computes in: a checkpoint in full precision is loaded in bfloat16."""
+    """The format in which the engine computes: a checkpoint in full precision is loaded in bfloat16."""
     stated = fields.dtype("dtype", "torch_dtype")
     if stated is None:
         fields.assumed.append("dtype")
@@ -200,7 +200,7 @@ def _attention_bias(fields: Fields) -> bool:
 
 
 def _extra_embeddings(fields: Fields, hidden: int, count: int) -> int:
-    """Tables beside the vocabulary's: learned positions, token types, and one narrow embedding a layer (Gemma-3n, -4)."""
+    """Parameters of tables beside the vocabulary's: learned positions, token types, and a narrow embedding for each layer (Gemma-3n, -4)."""
     learned = fields.text("position_embedding_type") == "absolute" or fields.model_type in {
         "opt",
         "gpt2",

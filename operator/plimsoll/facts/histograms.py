@@ -1,7 +1,7 @@
-"""Histograms as engines export them: summed first, then asked for a quantile, never the other way round.
+"""Histograms as engines export them. They are added up first, and then asked for a quantile, never the other way round.
 
-A quantile of a histogram lies somewhere in a bucket; inside it values are taken as evenly spread, as Prometheus does. What
-lies in the last, unbounded bucket is told as the largest bound there is: at least that.
+A quantile lies somewhere in a bucket, within which values are taken as evenly spread, as Prometheus does. If it lies in the last bucket,
+which has no upper bound, the largest bound is returned: it is at least that.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from typing import Final
 
 SQRT_2: Final = sqrt(2)
 SIGMAS: Final = tuple(place / 50 for place in range(2, 76))
+"""Widths of log-normal distributions that are tried."""
 COARSE: Final = (0, 1, 2, 3, 4, 6, 8, 10, 13, 17, 22, 28, 36, 46, 58, 73)
-"""Places of widths that are about a quarter apart: a narrow one that is a little off misses by more than a wide one."""
+"""Indices of those that are tried first, each about a quarter wider than the one before, as small errors matter more in narrow ones."""
+TOLD_APART: Final = 0.03
+"""The least share of the counts that must lie on either side of some bound for a width to be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Histogram:
         return self.sum / self.count if self.count > 0 else None
 
     def minus(self, before: Histogram) -> Histogram:
-        """What was counted since; where the bounds changed (another engine version) there is nothing to subtract from."""
+        """What was counted since `before`; all of it where the bounds have changed, as with another engine version."""
         if self.bounds != before.bounds:
             return self
         counts = tuple(map(sub, self.counts, before.counts))
@@ -46,7 +49,7 @@ class Histogram:
         return total((self, other)) or self
 
     def quantile(self, share: float) -> float | None:
-        """None where nothing was counted, or no bound tells how much it was: what is only below infinity is no zero."""
+        """The value below which this share of the counts lies; None where nothing was counted, or there is no bound but infinity."""
         bounds, counts, count = self.bounds, self.counts, self.count
         if count <= 0 or len(bounds) < 2:
             return None
@@ -62,13 +65,13 @@ class Histogram:
 
     @property
     def sigma(self) -> float | None:
-        """Of the log-normal distribution with this mean whose shares below the bounds are nearest; those are exact, where a
-        quantile is a guess within a bucket. None where one bucket has nearly all."""
+        """The width of the log-normal distribution with this mean that fits the shares below the bounds best. These shares are exact, while
+        a quantile within a bucket is a guess. None where one bucket has nearly all counts."""
         mean = self.mean
         if not mean:
             return None
         shares = [count / self.count for count in self.counts]
-        if not any(0.03 <= share <= 0.97 for share in shares):
+        if not any(TOLD_APART <= share <= 1 - TOLD_APART for share in shares):
             return None
         known = [
             (log(bound / mean) / SQRT_2, 2 * share - 1)
@@ -80,14 +83,14 @@ class Histogram:
             half = sigma / (2 * SQRT_2)
             return sum([(erf(place / sigma + half) - share) ** 2 for place, share in known])
 
-        # The miss falls to its least and rises again, so the best of all lies around the best of these; where there are two
-        # kinds of lengths it may fall twice, to nearly the same.
+        # As the width grows the error falls to its least and rises again, so the best width is near the best of the coarse ones. With two
+        # kinds of lengths the error may fall twice, but then both times to about the same.
         best = min(range(len(COARSE)), key=lambda step: miss(SIGMAS[COARSE[step]]))
         first, last = COARSE[max(0, best - 1)], COARSE[min(len(COARSE) - 1, best + 1)]
         return min(SIGMAS[first : last + 1], key=miss)
 
     def shares(self) -> list[tuple[float, float]]:
-        """Of what was counted, and the values they have: those in a bucket have its middle."""
+        """Pairs of a share of the counts and its value, which is the middle of its bucket."""
         found, below, lower = [], 0.0, 0.0
         for upper, count in zip(self.bounds, self.counts, strict=True):
             if count > below:
@@ -98,7 +101,8 @@ class Histogram:
 
     @property
     def worst(self) -> float | None:
-        """The upper bound of the highest bucket with anything in it; of an unbounded one, its lower bound where it has one."""
+        """The upper bound of the highest bucket that has counts; its lower bound, where that bucket is the unbounded one. None where nothing
+        was counted."""
         if len(self.bounds) < 2:
             return None
         for place in range(len(self.counts) - 1, -1, -1):
@@ -116,7 +120,7 @@ class Histogram:
 
 
 def total(parts: Iterable[Histogram]) -> Histogram | None:
-    """All of them as one; of different bounds only the common ones are kept, which loses detail but counts nothing wrong."""
+    """All histograms as one. Where bounds differ only the common ones are kept, which loses detail but counts nothing wrongly."""
     listed = [part for part in parts if part.counts]
     if len(listed) < 2:
         return listed[0] if listed else None
@@ -141,5 +145,5 @@ def _only(part: Histogram, bounds: tuple[float, ...]) -> Histogram:
 
 
 def is_cumulative(counts: tuple[float, ...]) -> bool:
-    """Whether counts can be those of a histogram; a source that lies is not believed."""
+    """Whether counts can be those of a histogram: they never fall, and none is negative."""
     return all(map(le, counts, counts[1:])) and (not counts or counts[0] >= 0)

@@ -1,6 +1,6 @@
 """Facts of a model from the hub: its config.json and the headers of its tensors, through mirrors and proxies; never weights.
 
-A module of its own because the client takes half a second to load, and most plans never ask it.
+It is a module of its own because the client takes half a second to load, and most plans do not need it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _hub_tensors(
 
 @contextmanager
 def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterator[None]:
-    """The hub client's many errors as one, with what would help in each case."""
+    """Turns the many errors of the hub's client into ModelUnknown, with what would help in each case."""
     hub = access.endpoint or "the hub"
 
     def unknown(reason: str, *helps: str) -> ModelUnknown:

@@ -1,9 +1,9 @@
 """What real starts have taught about the memory ledger, and ramps about speed: bounded corrections, never token counts.
 
-A residual is what a term really took minus what the formula said, for one model on one GPU under one engine version and
-one set of flags. The operator writes them (one object for the whole cluster), an admin may hand in a read-only seed from
-elsewhere, and a plan takes both merged as an input. Bounds keep one odd start from moving a fleet. How a term uses its
-residual is `planning.memory`'s work, what ramps teach stands in `learned_speed`.
+A residual is what a term of the ledger really took less what its formula said, for one model on one GPU under one engine version and
+one set of flags. The operator writes residuals to one object for the whole cluster, an admin may hand in some from elsewhere, and a plan
+gets both merged. Bounds keep one odd start from changing a whole fleet. `planning.memory` applies them; `learned_speed` has what ramps
+teach.
 """
 
 from __future__ import annotations
@@ -22,45 +22,49 @@ from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedError, LearnedKey, 
 from plimsoll.facts.learned_speed import Speed
 
 MOST_BYTES: Final = 16 * GIB
-"""No residual may move a term by more; what is further off is a wrong formula or a wrong reading."""
+"""The most that a residual may move a term; a larger difference comes from a wrong formula or a wrong reading."""
 MOST_ENTRIES: Final = 2048
-"""Entries of one export, of about 300 bytes each."""
+"""The most residuals that are kept, of about 300 bytes each."""
 MOST_TEXT: Final = 850_000
-"""Bytes of one export's residuals: a ConfigMap may have 1 MiB."""
+"""The most bytes that residuals take in an export, as a ConfigMap may have 1 MiB."""
 MOST_SPEED_TEXT: Final = 100_000
-"""Bytes of its speeds, some three hundred; the newest stay."""
+"""The most bytes that speeds take in an export, which are some three hundred entries; the newest are kept."""
 ONE_START: Final = 64 * 2**20
-"""Bytes within which starts of one model under one set of flags lay of one another in the logs."""
+"""Bytes by which starts of one model with the same flags differed at most in the logs."""
 LONGEST_MEMORY: Final = 20
-"""Starts of one kind after which each further one counts as the twentieth."""
+"""After so many starts each further one counts as if it were the twentieth."""
 SCHEMA: Final = 1
 _Entry = TypeVar("_Entry")
 BETWEEN: Final = 6
-"""Bytes that set one entry apart from the next."""
+"""Bytes between one entry and the next in an export."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Residual:
+    """By how much a term of the ledger was off, in the mean of the starts with one key."""
+
     key: LearnedKey
     term: str
     """Name of the ledger's term."""
     bytes: int
-    """Measured minus predicted; the mean over the starts, clamped to the bound."""
+    """Measured less predicted bytes, in the mean over the starts and within the bound."""
     half_width: int
-    """90% of the starts lay within this of the mean; never below what one start can vary."""
+    """Bytes around the mean within which 90% of the starts lay; never less than single starts vary."""
     starts: int
     name: str = ""
     """The model as somebody wrote it, for people."""
 
     @property
     def words(self) -> str:
-        """What a person may name it by."""
+        """The text in which people search for it."""
         key = self.key
         return f"{key.model} {key.gpu} {key.engine} {key.flags} {self.term} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
+    """All that was learned."""
+
     residuals: tuple[Residual, ...] = ()
     """Sorted by key and term, one each."""
     speeds: tuple[Speed, ...] = ()
@@ -95,8 +99,9 @@ NOTHING: Final = Learned()
 def learned(
     residuals: Iterable[Residual], newest: Iterable[Residual] = (), *, speeds: Iterable[Speed] = ()
 ) -> Learned:
-    """Sorted, clamped and bounded; where a key and term come twice, the one with more starts behind it stays, of speeds the
-    newer one. Where there are too many, `newest` stay before all others, or nothing would ever be learned again."""
+    """What was learned, sorted and within all bounds. Of two residuals with the same key and term the one from more starts is kept, of two
+    speeds with the same key the newer one. Where there are too many residuals, `newest` are kept before all others, as otherwise nothing
+    new could be learned any more."""
     best: dict[tuple[LearnedKey, str], Residual] = {}
     for entry in sorted(residuals):
         place = (entry.key, entry.term)
@@ -117,7 +122,8 @@ def _bounded(speeds: Iterable[Speed]) -> tuple[Speed, ...]:
 
 
 def merged(own: Learned, seed: Learned) -> Learned:
-    """What the operator saw itself wins over an admin's seed, whatever the counts: it is from this cluster."""
+    """What the operator has learned together with what an admin handed in. The operator's own entries come first, however few starts they
+    are from, as they are from this cluster."""
     return learned(
         _over(own.residuals, seed.residuals, by=_place),
         speeds=_over(own.speeds, seed.speeds, by=lambda entry: entry.key),
@@ -125,10 +131,10 @@ def merged(own: Learned, seed: Learned) -> Learned:
 
 
 def added(there: Learned, own: Learned, *, since: Learned) -> Learned:
-    """What lies there with what was learned of our own since then, which whoever wrote there could not know of. One more start of an
-    entry that was taken out there does not bring it back: it is of one piece with all that was taken out."""
-    out = {*map(_place, since.residuals)} - {*map(_place, there.residuals)}
-    lessons = sorted(entry for entry in {*own.residuals} - {*since.residuals} if _place(entry) not in out)
+    """What is stored (`there`), with what we have learned since we last read it (`since`) and whoever wrote it since could not know. An entry
+    that they have taken out is not brought back by a further start, as its mean still includes what they took out."""
+    removed = {*map(_place, since.residuals)} - {*map(_place, there.residuals)}
+    lessons = sorted(entry for entry in {*own.residuals} - {*since.residuals} if _place(entry) not in removed)
     speeds = {*own.speeds} - {*since.speeds}
     if not lessons and not speeds:
         return there
@@ -140,27 +146,27 @@ def added(there: Learned, own: Learned, *, since: Learned) -> Learned:
 
 
 def _place(entry: Residual) -> tuple[LearnedKey, str]:
-    """What there is one of in a ledger."""
+    """What identifies a residual: there is one for each key and term."""
     return entry.key, entry.term
 
 
 def _over(
     first: Iterable[_Entry], others: Iterable[_Entry], *, by: Callable[[_Entry], Hashable]
 ) -> list[_Entry]:
-    """All of the first, and of the others those that none of the first is in the place of."""
-    mine = [*first]
-    taken = {by(entry) for entry in mine}
-    return [*mine, *(entry for entry in others if by(entry) not in taken)]
+    """All of the first entries, and those of the others whose key (`by`) none of the first has."""
+    preferred = [*first]
+    taken = {by(entry) for entry in preferred}
+    return [*preferred, *(entry for entry in others if by(entry) not in taken)]
 
 
 def paced(known: Learned, speed: Speed) -> Learned:
-    """What is known with what one more ramp showed, in the place of an older one of the same key."""
+    """What is known, with what one more ramp showed in place of an older ramp with the same key."""
     return learned(known.residuals, speeds=[*known.speeds, speed])
 
 
 def taught(known: Learned, lessons: Iterable[Residual]) -> Learned:
-    """What is known with what one more start showed. The newest starts count at least a twentieth, so that what changes
-    is followed, and at most that much once there are twenty, and none beyond the bound, so that no odd one moves a fleet."""
+    """What is known, with what one more start showed. A new start counts as one among all, but never less than a twentieth, so that changes
+    are followed; and it is bounded, so that an odd one cannot change a whole fleet."""
     best = {(entry.key, entry.term): entry for entry in known.residuals}
     newest = sorted(map(_clamped, lessons))
     for lesson in newest:
@@ -183,13 +189,13 @@ def _folded(old: Residual, new: Residual) -> Residual:
 
 
 def beyond_noise(size: float) -> float:
-    """By how much a difference passes what one start can vary: the part of it that says something about other starts."""
+    """The part of a difference that is more than single starts vary, and so says something about other starts."""
     beyond = max(0.0, abs(size) - ONE_START)
     return beyond if size > 0 else -beyond
 
 
 def forgotten(known: Learned, *, words: Iterable[str]) -> Learned:
-    """Without the entries in whose key or name each of the words stands."""
+    """What is known, without the entries whose key or name has all of these words in it."""
     asked = [word.casefold() for word in words]
 
     def meant(entry: Residual | Speed) -> bool:
@@ -202,7 +208,7 @@ def forgotten(known: Learned, *, words: Iterable[str]) -> Learned:
 
 
 def export_learned(value: Learned) -> str:
-    """One line an entry, sorted: short diffs in git."""
+    """The text of an export: sorted, with one entry on each line, so that diffs in git are short."""
     lists = {"residuals": [_line(entry) for entry in value.residuals]}
     if value.speeds:
         lists["speeds"] = [entry.line() for entry in value.speeds]

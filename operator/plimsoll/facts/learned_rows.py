@@ -1,4 +1,4 @@
-"""The rows of what was learned: under which key each stands, and how it is read from a file that anybody may have edited."""
+"""The entries of what was learned: the key of each, and how an entry is read from a file that anybody may have edited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 LONGEST_WORD: Final = 256
 OWN: Final = "@"
-"""Before what names an owner's image, in a key's engine."""
+"""Stands in a key's engine before the name of an image that its owner brings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -21,13 +21,13 @@ class LearnedKey:
     gpu: str
     """Catalogue name."""
     engine: str
-    """Name and version, e.g. vllm-0.33.0; of an image that its owner brings also that, e.g. vllm-0.33.0@vllm:ours#1f0c44d2a9b35e70."""
+    """Name and version, e.g. vllm-0.33.0; with the image, where its owner brings one, e.g. vllm-0.33.0@vllm:ours#1f0c44d2a9b35e70."""
     flags: str
     """Layout and settings that matter, as one readable word; `planning.memory.learned_key` makes it."""
 
     @property
     def of_release(self) -> LearnedKey:
-        """Of the engine that all get by its version."""
+        """The same key for the image that everybody gets by the engine's version."""
         return replace(self, engine=self.engine.partition(OWN)[0])
 
     def to_data(self) -> dict[str, str]:
@@ -40,7 +40,7 @@ class LearnedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry of a file, and where it stands there."""
+    """One entry of a file, and its place there, for errors."""
 
     place: str
     data: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Row:
         return LearnedKey(**{name: self.text(name) for name in ("model", "gpu", "engine", "flags")})
 
     def name(self) -> str:
-        """Of the model, which may be left out."""
+        """The model's name, which may be left out."""
         return self.text("name") if self.data.get("name") else ""
 
     def text(self, name: str) -> str:

@@ -1,7 +1,7 @@
-"""What ramps have taught about speed: by what factors real answers were slower or faster than the performance model says.
+"""What ramps have taught about speed: by what factors real answers were slower or faster than the performance model predicts.
 
-One entry for one model on one GPU under one engine version and layout, from the newest ramp that was handed in. Factors and
-spreads are bounded, so that no measurement, true or made up, moves a prediction further than the bound.
+There is one entry for a model on a GPU under an engine version and a layout, from the newest ramp that was handed in. Factors and spreads
+are bounded, so that no measurement, true or made up, moves a prediction further than the bound.
 """
 
 from __future__ import annotations
@@ -13,22 +13,25 @@ from typing import Final
 from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedKey, Row
 
 MOST_FACTOR: Final = 2.0
-"""No prediction is made more than so many times slower or faster."""
+"""The most times that a prediction may be made slower or faster."""
 DIGITS: Final = 4
+"""Decimals to which factors are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Speed:
+    """What one ramp has taught."""
+
     key: LearnedKey
     ttft: float
-    """Time to first token, measured over predicted."""
+    """Measured time to first token over the predicted one."""
     tpot: float
-    """Time per output token, likewise."""
+    """Measured time per output token over the predicted one."""
     ttft_spread: float
-    """Factor within which other loads of the same lengths are expected, either way."""
+    """Factor, up or down, within which other loads of the same lengths are expected."""
     tpot_spread: float
     input_tokens: int
-    """Of its prompts and answers, on average."""
+    """Mean tokens of its prompts; of its answers for the next one."""
     output_tokens: int
     points: int
     """Loads that were measured."""
@@ -43,11 +46,12 @@ class Speed:
 
     @property
     def words(self) -> str:
-        """What a person may name it by."""
+        """The text in which people search for it."""
         key = self.key
         return f"{key.model} {key.gpu} {key.engine} {key.flags} speed {self.name}"
 
     def bounded(self) -> Speed:
+        """The same within all bounds."""
         return replace(
             self,
             ttft=_within(self.ttft, 1 / MOST_FACTOR, MOST_FACTOR),
@@ -58,7 +62,7 @@ class Speed:
         )
 
     def figures(self) -> dict[str, float]:
-        """As a file has them."""
+        """The figures, as a file has them."""
         return {
             "ttft": self.ttft,
             "tpot": self.tpot,

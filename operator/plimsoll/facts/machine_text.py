@@ -1,8 +1,8 @@
-"""Long files that machines wrote (lists of nodes, snapshots) as plain data, by the fast native readers.
+"""Reads long files that machines wrote (lists of nodes, snapshots) as plain data, with the fast native readers.
 
-What a person writes is read by `api.loading`, which is strict and slow: ten thousand nodes are 30 MB. This reader takes
-what kubectl prints and still trusts nothing: no tags, a bound on depth (the native YAML reader has none and would end the
-process), no aliases that contain themselves or stand for more than the text itself could hold.
+What people write is read by `api.loading`, which is strict, and too slow for the 30 MB of ten thousand nodes. This reader takes what
+kubectl prints, and still trusts nothing: no tags, a bound on depth (without which the native YAML reader could end the process), and no
+aliases that contain themselves or stand for more than the text itself could hold.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plimsoll.api.plainyaml import BoundedMerges, nesting
 from plimsoll.api.problems import Problem, SpecError, show
 
 _DEEPEST = 500
-"""Real objects nest some twenty levels."""
+"""The most levels of nesting that are read; real objects have some twenty."""
 _LONGEST_BY_ALIASES = 1_000_000
 
 
@@ -51,14 +51,14 @@ def load_machine_text(text: str | bytes) -> Any:
 
 
 def _depth(text: str) -> int:
-    """At least how deep a text nests: brackets open at once, and the widest indentation or row of dashes."""
-    # Up to the first character that is not indentation; texts inside block scalars count too, and do no harm.
+    """About how deep a text nests: by brackets that are open at once, and by the widest indentation or row of dashes."""
+    # Indented lines of texts in block scalars count too, which does no harm.
     widest = max((len(match[0]) for match in re.finditer(r"^[ \-?]+", text, re.MULTILINE)), default=0)
     return nesting(text) + widest // 2
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
-    """Values in a tree with every alias written out; each object is counted once and then remembered."""
+    """How many values a tree has if every alias is written out. Each object is counted once and then remembered."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) in known:

@@ -1,6 +1,6 @@
-"""Everything known about one model at one revision: its architecture, its bytes, and where each came from.
+"""Everything that is known about one model at one revision: its architecture, its bytes, and where they are from.
 
-This is the value a plan takes as input; resolvers (`catalogue`, `resolve`) make it.
+A plan takes this value as an input; `models`, `resolve` and `model_told` make it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from plimsoll.facts.architecture import Architecture
 
 
 class Certainty(StrEnum):
-    """How a figure is known; a ledger term carries the weakest one among its inputs."""
+    """How well a figure is known. A term of the ledger is as certain as its least certain input."""
 
     EXACT = "exact"
     CALIBRATED = "calibrated"
@@ -22,15 +22,15 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightBytes:
-    """Bytes as the engine loads them, by the way tensor parallelism treats them; padding and replicas are the ledger's."""
+    """Bytes of weights as the engine loads them, by how tensor parallelism treats them. Padding and copies are added by the ledger."""
 
     embedding: int
     lm_head: int
     """0 where the head is tied to the embedding."""
     attention_sharded: int
-    """q, k, v, o and mixer projections that are cut over ranks (all layers together, as are all figures below)."""
+    """q, k, v, o and other projections of mixers that are cut over ranks. This and all figures below are of all layers together."""
     attention_replicated: int
-    """Latent down projections, indexers, what every rank holds whole."""
+    """What every rank holds whole: down projections of latents, indexers."""
     ffn: int
     """Dense feed-forward parts and shared experts."""
     experts: int
@@ -38,9 +38,9 @@ class WeightBytes:
     router_and_norms: int
     vision: int = 0
     mtp: int = 0
-    """Draft layers: on storage, but loaded only where the engine speculates with them."""
+    """Draft layers: they are on storage, but loaded only where speculative decoding uses them."""
     stored: int | None = None
-    """Bytes on storage, where they differ: a checkpoint in full precision is loaded at half its size."""
+    """Bytes on storage, where they differ from those above: a checkpoint in full precision is loaded at half its size."""
     certainty: Certainty = Certainty.ASSUMED
 
     @property
@@ -64,15 +64,17 @@ class WeightBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
+    """What is known of one model."""
+
     source: str
     """Where the user said the model is, e.g. hf://Qwen/Qwen3-32B; the display name is derived from it."""
     revision: str | None
     architecture: Architecture
     weights: WeightBytes
     origin: str
-    """Which resolver answered: catalogue, inline, folder, hub, facts-pod; with its note where the match was by variant."""
+    """Which resolver had the facts: catalogue, inline, folder, hub, facts pod; with a note where only a variant of the name matched."""
     digest: str
-    """Changes when anything a plan reads from these facts changes."""
+    """Changes when anything changes that a plan reads from these facts."""
 
     def __hash__(self) -> int:
         return hash(self.digest)

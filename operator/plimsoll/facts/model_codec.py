@@ -1,7 +1,7 @@
-"""Model facts as compact JSON and back: for status, snapshots, and the few KiB a facts pod may answer with.
+"""Model facts as compact JSON and back, for status and snapshots.
 
-Layers repeat, so distinct mixers and feed-forward parts are written once and the stack as runs of their numbers. What is
-read back comes from outside, so types and ranges are checked, and the digest is made anew.
+Layers repeat, so each distinct mixer and feed-forward part is written once, and the layers as runs of their numbers. What is read comes
+from outside, so types and ranges are checked, and the digest is made anew.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _POSITIVE = frozenset(
         "pool",
     ]
 )
-"""Fields of the architecture that something is divided by, or that are nothing without a size."""
+"""Fields of the architecture that must not be zero, since something is divided by them or their part would have no size."""
 _MOST = 1 << 50
+"""The largest number that is read."""
 
 
 class ModelCodecError(ValueError):
@@ -63,7 +64,7 @@ def digest_of(architecture: Architecture, weights: WeightBytes) -> str:
 def model_facts(
     *, source: str, revision: str | None, architecture: Architecture, weights: WeightBytes, origin: str
 ) -> ModelFacts:
-    """Facts with their digest; the only way they are made."""
+    """Makes facts with their digest. They are made nowhere else."""
     return ModelFacts(
         source=source,
         revision=revision,
@@ -104,7 +105,8 @@ def import_model(text: str) -> ModelFacts:
 
 
 def checked(facts: ModelFacts) -> ModelFacts:
-    """The same, where no number is beyond what a model has: what is computed with them must neither fail nor take for ever."""
+    """The facts, once every number is one that a model can have, so that working with them neither fails nor takes for ever. Raises
+    ModelCodecError otherwise."""
     parts = (*_numbers(facts.architecture, "architecture"), *_numbers(facts.weights, "weights"))
     for name, number in parts:
         least = 1 if name.startswith("architecture") and name.rpartition(".")[2] in _POSITIVE else 0

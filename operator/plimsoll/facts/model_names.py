@@ -1,7 +1,7 @@
-"""Which catalogue entry a name means: by normalisation, never by likeness.
+"""Which catalogue entry a name means. Names are normalised, and must then be equal; a similar name is never enough.
 
-Exact repository, then the repository's name without its organisation, then the same after a quantization suffix is taken
-off, with the quantization that the suffix says. Sizes and generations are never guessed: what is left over must be equal.
+First the whole repository is looked up, then its name without the organisation, then both again without a quantization suffix, which
+then says the quantization. Sizes and generations are never guessed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class NameMatch:
+    """The catalogue entry that a name means."""
+
     entry: str
     quantization: str | None
-    """What the suffix says, where the name is a quantized variant of the entry; None keeps the entry's own."""
+    """The quantization that the name's suffix says; None where the entry's own holds."""
     note: str
     """Empty where the match is exact."""
 
@@ -34,7 +36,7 @@ _MEANING = {
     "4bit": "int4", "8bit": "int8", "awq-4bit": "awq", "awq-int4": "awq", "autoround-int4": "autoround",
     "int4-autoround": "autoround", "quantized-w4a16": "w4a16", "quantized-w8a8": "w8a8", "quantized-w8a16": "w8a16",
 }  # fmt: skip
-# How publishers store what they call plain FP8: it decides scales, and with them which shards a kernel can cut.
+# How publishers store what they simply call FP8. It decides where scales are, and so which shards a kernel can cut.
 _FP8_BY_PUBLISHER = {
     "qwen": "fp8-block",
     "deepseek-ai": "fp8-block",
@@ -43,19 +45,19 @@ _FP8_BY_PUBLISHER = {
 }
 
 
-def match_name(name: str, entries: Sequence[str]) -> Match | None:
+def match_name(name: str, entries: Sequence[str]) -> NameMatch | None:
     wanted = name.strip().removeprefix("hf://")
     if wanted in entries:
-        return Match(wanted, None, "")
+        return NameMatch(wanted, None, "")
     by_full = {_normal(entry): entry for entry in entries}
     by_name: dict[str, list[str]] = {}
     for entry in entries:
         by_name.setdefault(_normal(_bare(entry)), []).append(entry)
     if _normal(wanted) in by_full:
-        return Match(by_full[_normal(wanted)], None, "")
+        return NameMatch(by_full[_normal(wanted)], None, "")
     found = _only(by_name.get(_normal(_bare(wanted))))
     if found is not None:
-        return Match(found, None, f"{found}, which has this name")
+        return NameMatch(found, None, f"{found}, which has this name")
     suffix = _SUFFIX.search(wanted)
     if suffix is None:
         return None
@@ -64,7 +66,7 @@ def match_name(name: str, entries: Sequence[str]) -> Match | None:
     if found is None:
         return None
     scheme = _scheme(suffix["name"], wanted)
-    return Match(found, scheme, f"{found} with quantization {scheme}, as the name says")
+    return NameMatch(found, scheme, f"{found} with quantization {scheme}, as the name says")
 
 
 def _scheme(suffix: str, name: str) -> str:
@@ -75,7 +77,7 @@ def _scheme(suffix: str, name: str) -> str:
 
 
 def _only(found: list[str] | None) -> str | None:
-    """A name that two organisations use for different models means neither."""
+    """The only entry found; None where there are several, as two organisations may use one name for different models."""
     return found[0] if found and len(found) == 1 else None
 
 

@@ -1,6 +1,6 @@
-"""A model's facts as a pod told them that may read the model where the operator may not: a few KiB, made by the supervisor's `facts`.
+"""A model's facts as told by a pod that may read the model where the operator may not. The supervisor's `facts` writes them, in a few KiB.
 
-It was written by a pod, so it is held to a size and a form, and read by the same rules as a folder's or the hub's files.
+A pod wrote them, so size and form are checked, and they are read by the same rules as files of a folder or the hub.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from plimsoll.facts.weights import weights_from_architecture
 
 SCHEMA: Final = 1
 MOST_BYTES: Final = 1 << 20
-"""Unpacked: a config.json is a few KiB, and lists of modules make some of them a hundred."""
+"""The most bytes after unpacking: a config.json has a few KiB, or a hundred where it lists modules."""
 _MOST_ROWS: Final = 4096
-"""Kinds of tensors: models have some hundreds, and each is searched for what its name says."""
+"""The most kinds of tensors: models have some hundreds, and the name of each is searched by patterns."""
 _MOST_AXES: Final = 16
 _UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What text that was made to do harm raises, besides what a config that cannot be read does."""
+"""What is raised for a config that cannot be read, or by text that was made to do harm."""
 _LONGEST_REVISION: Final = 128
 _MOST_COUNT: Final = 1 << 24
 _MOST_SIZE: Final = 1 << 40
 
 
 class ModelTellingUnreadable(ValueError):
-    """Text that no facts pod of this release wrote, or of a model that nobody knows; says which part."""
+    """Text that no facts pod of this release wrote, or about a model that cannot be read; the message says which part."""
 
 
 def read_model(text: str, *, source: str, revision: str | None) -> ModelFacts:
-    """`revision` is what was asked for; where the pod told what that stands for, the facts hold for this."""
+    """The facts in what a pod told. `revision` is what was asked for; where the pod told which commit that is, the facts are of this."""
     told = _message(text)
     body = _unpacked(told)
     said = told.get("revision")
@@ -97,7 +97,7 @@ def _object(value: object, name: str) -> Mapping[str, Any]:
 
 
 def _tensors(rows: object) -> dict[str, tuple[str, Sequence[int]]]:
-    """Those that are alike as one that is as large as all of them."""
+    """The tensors by name, where tensors that are alike are one that is as large as all of them."""
     if not isinstance(rows, list):
         raise ModelTellingUnreadable(f"tensors is a {type(rows).__name__}; it must be a list")
     if len(rows) > _MOST_ROWS:
@@ -114,7 +114,7 @@ def _tensors(rows: object) -> dict[str, tuple[str, Sequence[int]]]:
         if not _whole(count, 1, _MOST_COUNT) or not all(_whole(size, 0, _MOST_SIZE) for size in shape):
             raise ModelTellingUnreadable(f"tensors[{number}] has the shape {shape!r} and the count {count!r}")
         sizes = [shape[0] * count, *shape[1:]] if shape else [count]
-        # Tensors of one name may differ in type and shape; what stands before the name says nothing of its part.
+        # Tensors of one name may differ in type and shape, so each gets a prefix. It does not change which part a name is of.
         found[f"told{number}.{str(name).replace('*', '0')}"] = (str(dtype), sizes)
     return found
 

@@ -1,7 +1,7 @@
 """The built-in catalogue: architectures of public models, so that plans work without a network.
 
-Entries are fragments of the models' own config.json and go through the same parser as everything else. A name is matched
-by `model_names`; a match that is not the exact repository says so in `origin`, since a plan rests on it.
+Entries are fragments of the models' own config.json and are read by the same parser as all others. `model_names` matches names; where a
+match is not the exact repository, `origin` says so, since the plan depends on it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from plimsoll.facts.hf_config import parse_config
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.model_codec import model_facts
-from plimsoll.facts.model_names import Match, match_name
+from plimsoll.facts.model_names import NameMatch, match_name
 from plimsoll.facts.weights import weights_from_architecture
 
 
@@ -49,7 +49,7 @@ def _entries() -> Mapping[str, _Entry]:
 
 
 def _resolved(name: str, entries: Mapping[str, Mapping[str, Any]]) -> _Entry:
-    """An entry that is `like` another is that one with its own keys on top."""
+    """An entry with what it takes from the entry that it is `like`; its own keys come first."""
     entry = entries[name]
     own = _Entry(entry.get("config", {}), tuple(entry.get("assumed", ())))
     if "like" not in entry:
@@ -59,7 +59,8 @@ def _resolved(name: str, entries: Mapping[str, Mapping[str, Any]]) -> _Entry:
 
 
 def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """Objects are merged key by key, save a quantization, which is one whole; a null takes a key away."""
+    """Two configs as one, of which the second comes first. Objects are merged key by key, but a quantization is taken whole; a null takes a
+    key away."""
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
@@ -73,7 +74,7 @@ def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
 
 
 def _unquantized(config: Mapping[str, object]) -> dict[str, object]:
-    """Without the base's own format, which multimodal configs keep with the language model inside."""
+    """The config without a quantization, which multimodal configs may have inside that of the language model."""
     return {
         key: _unquantized(value) if isinstance(value, dict) else value
         for key, value in config.items()
@@ -82,7 +83,7 @@ def _unquantized(config: Mapping[str, object]) -> dict[str, object]:
 
 
 @cache
-def _facts(name: str, match: Match) -> ModelFacts:
+def _facts(name: str, match: NameMatch) -> ModelFacts:
     entry = _entries()[match.entry]
     config = entry.config
     if match.quantization is not None:

@@ -1,7 +1,7 @@
-"""The admin's node classes as facts: which present nodes belong to one, what one that is not there yet would offer, prices.
+"""The admin's node classes: which nodes belong to one, what a node of a class will offer that is not there yet, and prices.
 
-A class is known by its labels. It names products where no labeller does, says what no label says (a bridge between cards,
-RDMA, the size of an NVLink domain), and lends its remaining nodes to planning, so that a fleet with zero nodes is a fleet.
+A node belongs to a class by its labels. A class names products where no labeller does, says what no label says (a bridge between cards,
+RDMA, the size of an NVLink domain), and has nodes that may still be made, so that planning works even while no node is there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BadNodeClass(ValueError):
 
 
 def class_of(labels: Mapping[str, str], classes: Sequence[NodeClass]) -> NodeClass | None:
-    """The class whose labels a node carries; of several the one that asks for most, then the first by name."""
+    """The class that a node belongs to, which is the one whose labels it has; of several the one with most labels, then the first by name."""
     fitting = [
         one for one in classes if one.labels and all(labels.get(k) == v for k, v in one.labels.items())
     ]
@@ -97,7 +97,7 @@ def host_size(one: NodeClass) -> tuple[int | None, int | None]:
 
 
 def price_of(device: Device, cpus: int | None, one: NodeClass | None, config: OperatorConfig) -> str | None:
-    """A device-hour: the class's node price divided by its devices, else the product's price; None is unknown.
+    """The price of a device for an hour: that of a node of the class divided by its devices, else that of the product; None is unknown.
 
     A share of a time-sliced card costs its part of the card, a MIG slice its part of the card's compute.
     """

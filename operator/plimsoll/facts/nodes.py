@@ -1,7 +1,7 @@
-"""Kubernetes nodes, as the API gives them, into the small records an inventory is kept from.
+"""Reads Kubernetes nodes, as the API gives them, into the small records from which an inventory is kept.
 
-Nodes share whatever they have in common (place, devices, label keys), so that ten thousand alike cost little more than
-their names. What labels mean is `labels`, what the admin says of nodes is `node_classes`.
+Records of nodes share what they have in common (place, devices, label keys), so that ten thousand like nodes take little more memory than
+their names. `labels` knows what labels mean, `node_classes` what the admin says of nodes.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _LEAVING_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "karpenter.sh/dis
 CORDONED = "node.kubernetes.io/unschedulable"
 _STATE_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler")
 _STARTING = ("not-ready", "uninitialized", "unregistered")
-"""How the names of taints end that are taken off once a node has what it lacks: agent-not-ready, of whichever agent it is."""
+"""Endings of taints that are taken off once a node is ready, such as agent-not-ready of any agent."""
 _START_UP = "startup-taint."
-"""How those begin that say so to a cluster autoscaler."""
+"""Prefix of taints that tell a cluster autoscaler that they will be taken off."""
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _PROMISES = (
     (nvidia.PRODUCT, nvidia.RESOURCE),
@@ -56,7 +56,7 @@ _PROMISES = (
 )
 """Labels that name a product, and the resource that its device plugin offers."""
 _MOST_READINGS = 4096
-"""Distinct readings kept for sharing; a label that differs on every node must not make this a second fleet."""
+"""How many distinct readings are kept for sharing. A label that differs on every node must not make as many of them as there are nodes."""
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class NodeParser:
 
 
 def _shared(known: dict[Any, T], key: object, value: T) -> T:
-    """The value first seen under this key, from a table that starts over before it outgrows the fleet."""
+    """The value that was first seen under a key. The table of values is emptied when it is full."""
     if len(known) >= _MOST_READINGS and key not in known:
         known.clear()
     return known.setdefault(key, value)
@@ -151,8 +151,8 @@ def _devices(
     problems += node.reading.problems
     found = [dra.Claimable(device, ()) for device in node.reading.devices]
     labels = dict(zip(node.keys, node.values, strict=True))
-    # A card that both a device plugin and a driver for claims hand out is one card; the plugin's count is taken. Where labels hide
-    # what the plugin's are none counts: which of them pods hold is not known either.
+    # A card that both a device plugin and a driver for claims hand out is one card, so only the plugin's count is used. Where the labels do
+    # not say what the plugin's cards are, none of them counts, as it is not known either which of them pods hold.
     fabric = labels.get(nvidia.CLIQUE)
     found += (
         dra.with_fabric(kind, fabric)
@@ -169,7 +169,7 @@ def _devices(
 
 
 def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Problem, ...]]:
-    """A host without accelerators; one whose labels promise some that nothing hands out is a problem, not a CPU node."""
+    """The device of a host without accelerators. Where labels name accelerators that nothing hands out it is a problem and no CPU node."""
     for label, resource in _PROMISES:
         if labels.get(label):
             message = (
@@ -183,7 +183,7 @@ def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Pro
 
 
 def _taints(taints: Sequence[Mapping[str, Any]]) -> tuple[tuple[Taint, ...], str]:
-    """Taints that pods may bear, apart from those by which Kubernetes and autoscalers mark a node's state, and what these say of it."""
+    """The taints that pods must tolerate; and the node's state, as told by the taints by which Kubernetes and autoscalers mark it."""
     kept, state = [], ""
     for taint in taints:
         key = taint.get("key", "")
@@ -199,11 +199,12 @@ def _taints(taints: Sequence[Mapping[str, Any]]) -> tuple[tuple[Taint, ...], str
 
 
 def _starts(key: str) -> bool:
+    """Whether a taint is one that is taken off once the node is ready."""
     return key.startswith(_START_UP) or key.rpartition("/")[2].lower().endswith(_STARTING)
 
 
 def _away(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any], told: str) -> str:
-    """`told`: what taints say."""
+    """Why nothing new may go to a node; empty where it may. `told` is the state that taints say."""
     if told == "deleting" or metadata.get("deletionTimestamp"):
         return "deleting"
     if spec.get("unschedulable"):
@@ -212,12 +213,12 @@ def _away(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[
     ready = next((item.get("status") for item in conditions or () if item.get("type") == "Ready"), None)
     if conditions is None or ready == "True":
         return told
-    # Of one that has just been made its kubelet says so itself; of one that is gone nobody says anything.
+    # The kubelet of a new node says itself that it is not ready; from a node that is gone nothing is heard, so that Ready is Unknown.
     return "unreachable" if ready == "Unknown" else "not ready"
 
 
 def _cordoned_at(spec: Mapping[str, Any]) -> float | None:
-    """Kubernetes' node controller answers a cordon with a taint, which says when."""
+    """When a node was cordoned, by the taint that Kubernetes' node controller then adds; None where it was not, or the taint is not there."""
     if not spec.get("unschedulable"):
         return None
     added = (taint.get("timeAdded") for taint in spec.get("taints") or () if taint.get("key") == CORDONED)

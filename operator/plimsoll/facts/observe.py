@@ -1,7 +1,7 @@
 """From Kubernetes objects as the API gives them, plain dicts, to the inventory that planning reads.
 
-No client and no clock here: whoever calls has the objects, from a cluster or from a file. To follow a cluster as it
-changes, keep a `fleet.Fleet` instead; the values are equal.
+It uses no client and no clock: the caller has the objects, from a cluster or from a file. To follow a cluster as it changes, keep a
+`fleet.Fleet` instead, which gives the same inventory.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def observe(
     claims: Iterable[Object] = (),
     selectors: Iterable[Mapping[str, str]] = (),
 ) -> Inventory:
-    """The inventory of these objects. Without `pods` (None, not empty) free is allocatable, and the value says so.
+    """The inventory of these objects. Where `pods` is None (and not empty), all that is allocatable counts as free, and the inventory says so.
 
-    `selectors` are the node selectors of all resources to be planned: pools are divided by what these name.
+    `selectors` are the node selectors of all resources to be planned: pools are divided by the labels that these name.
     """
     return fleet_of(nodes, pods, slices, config, claims=claims, selectors=selectors).inventory()
 
@@ -41,7 +41,7 @@ def fleet_of(
     claims: Iterable[Object] = (),
     selectors: Iterable[Mapping[str, str]] = (),
 ) -> Fleet:
-    """The same, to be kept current."""
+    """The fleet of these objects, which can be kept current."""
     fleet = Fleet(config, selectors=selectors)
     for item in slices:
         fleet.add_slice(item)

@@ -1,5 +1,5 @@
-"""The package's own YAML, by the native reader where there is one: the first plan reads some thirty files, and would spend three
-quarters of its time on them. What others write is read by `api.loading` and `facts.machine_text`, which trust nothing.
+"""Reads the package's own YAML, with the native reader where there is one: the first plan reads some thirty files, which would else take
+three quarters of its time. What others write is read by `api.loading` and `facts.machine_text`, which trust nothing.
 """
 
 from __future__ import annotations

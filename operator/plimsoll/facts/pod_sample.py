@@ -1,7 +1,7 @@
-"""What one scrape of one replica says, in Plimsoll's own words, whatever engine and version said it.
+"""What one scrape of one replica says, in the same form for every engine and version.
 
-Who reads it (a Prometheus, the pod itself, a simulation) and who thinks about it (control) share this form. A value that was
-not there is None, never zero.
+All that read metrics (from a Prometheus, from a pod, in a simulation) make this form, and `control` works with it. A value that was not
+exported is None, never zero.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from plimsoll.values import light
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSample:
-    """One replica, once. Only the leader of a group reports, so a sample is a replica's."""
+    """The metrics of one replica at one time. Of a group of pods only the leader has any."""
 
     pod: str
-    """UID of the (leader's) pod; its name where the source knows no UID."""
+    """UID of the pod, which is the leader where a replica has several; its name where the source has no UIDs."""
     at: float
-    """Seconds since the epoch, when it was measured."""
+    """When it was measured, in seconds since the epoch."""
     kv_fraction: float | None = None
     running: float | None = None
     waiting: float | None = None
     kv_tokens: int | None = None
     block_size: int | None = None
     max_num_seqs: int | None = None
-    # Counters, as exported: they only grow, until the engine restarts.
+    # Counters as they are exported: they only grow, until the engine restarts.
     preemptions: float | None = None
     finished: float | None = None
     errors: float | None = None

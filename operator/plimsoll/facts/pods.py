@@ -1,8 +1,8 @@
-"""What a pod takes from its node: the few numbers of it that planning ever reads.
+"""What a pod takes of its node: the few numbers of it that planning reads.
 
-The scheduler's rule, not an estimate: containers add up, ordinary init containers count where one alone asks for more,
-sidecars (init containers that stay) add to both, overhead comes on top. A pod that has ended or sits on no node takes
-nothing. Devices handed out by claims are counted where the claims are read, in `labels.dra`.
+They follow the scheduler's own rule: the requests of containers are added up; an ordinary init container counts where it alone asks for
+more; sidecars (init containers that stay) are added to both; overhead is added at the end. A pod that has ended or has no node takes
+nothing. Devices that pods get by claims are counted by `usage`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """Requests of one pod on one node."""
+    """What one pod has requested on its node."""
 
     key: str
     """namespace/name."""

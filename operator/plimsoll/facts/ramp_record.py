@@ -1,7 +1,7 @@
-"""What a ramp hands in to be learned from: a few figures a load, as short JSON that anybody could have written.
+"""The record that a ramp hands in to be learned from: a few figures for each load, as short JSON.
 
-Whoever may edit a deployment may hand one in, by an annotation, so nothing in it is believed before it is looked at: size, types,
-ranges. What is outside of them has one sentence that says what would be right.
+Anybody who may edit a deployment may hand one in, by an annotation. So its size, types and ranges are checked first, and for each mistake
+a sentence says what would be right.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SCHEMA: Final = 1
 MOST_TEXT: Final = 16 * 1024
 MOST_POINTS: Final = 64
 LEAST_REQUESTS: Final = 10
-"""Of a load: fewer have no mean."""
+"""The fewest requests of a load: the mean of fewer says nothing."""
 LEAST: Final = 1e-6
 MOST: Final = 1e9
-"""No figure of a ramp is smaller or larger: ratios of what is could not be reckoned with."""
+"""Figures must lie between these, so that ratios of them can be worked with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class RampPoint:
     load: float
     """Requests a second, or requests at once."""
     in_flight: float
-    """Requests, on average over the step and over all replicas together."""
+    """Requests in flight on all replicas together, in the mean over the step."""
     requests: int
     input_tokens: float
     output_tokens: float
@@ -43,6 +43,8 @@ class RampPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RampRecord:
+    """What one ramp has measured."""
+
     set: str
     """Name of the set that answered."""
     replicas: int
@@ -50,9 +52,9 @@ class RampRecord:
     """When it ended, in seconds since the epoch."""
     closed_loop: bool
     prefix_tokens: int
-    """At the start of every prompt that it shares with others."""
+    """Tokens at the start of every prompt that prompts share."""
     knee: float | None
-    """The last load before more stopped paying; None: it was not found."""
+    """The last load up to which more requests gave more throughput; None where it was not found."""
     points: tuple[RampPoint, ...]
 
 
@@ -60,8 +62,8 @@ class RecordError(ValueError):
     """A record that cannot be used; the message says why."""
 
 
-def digest_of(text: str) -> str:
-    """Which record it is."""
+def record_digest(text: str) -> str:
+    """A short digest that tells one record from another."""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
@@ -149,7 +151,7 @@ def _whole(data: dict[str, Any], name: str, least: int, *, most: float = MOST) -
 
 
 def _shown(value: object) -> str:
-    """Whatever somebody wrote there, short."""
+    """A value as it was written, shortened for an error."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     text = ascii(value)

@@ -1,6 +1,6 @@
-"""Kubernetes objects cut down to what an inventory reads of them, in their own shape.
+"""Kubernetes objects cut down to what an inventory reads of them, in their own form.
 
-What is cut is as much the point as what is kept: images, environment, annotations and addresses stay in the cluster.
+It matters as much what is left out: images, environment, annotations and addresses stay in the cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def node(item: Object) -> dict[str, Any]:
 
 
 def pod(item: Object) -> dict[str, Any] | None:
-    """The pod as one container with the sum that the scheduler counts; None where it takes nothing of a node."""
+    """The pod with one container, whose requests are what the scheduler counts for it; None where it takes nothing of a node."""
     use = parse_pod(item)
     if use is None:
         return None
@@ -57,7 +57,7 @@ def pod(item: Object) -> dict[str, Any] | None:
 
 
 def resource_slice(item: Object) -> dict[str, Any] | None:
-    """A slice of GPUs; None for other drivers' devices."""
+    """A ResourceSlice of GPUs; None for devices of other drivers."""
     spec = item.get("spec") or {}
     if spec.get("driver") not in DRIVERS:
         return None
@@ -90,7 +90,7 @@ def deployment(item: Object) -> dict[str, Any]:
 
 
 def revision(item: Object) -> dict[str, Any]:
-    """A serving set as it was born."""
+    """The ControllerRevision of a serving set."""
     about = item.get("metadata") or {}
     metadata = _some(about, ("name", "namespace", "labels"))
     said = _some(
@@ -101,7 +101,7 @@ def revision(item: Object) -> dict[str, Any]:
 
 
 def check(item: Object, where: str) -> None:
-    """That the parts an inventory walks through have the types it expects; the API server's objects always do."""
+    """Raises SpecError where a part that an inventory reads has another type than it expects, which objects of the API server never have."""
     for path, expected in _TYPES.items():
         value: Any = item
         for part in path.split("."):

@@ -1,6 +1,6 @@
-"""What an engine's supervisor tells of its start: how far it is, and what memory it got.
+"""What an engine's supervisor reports of the engine's start: how far it is, and what memory it got.
 
-Read from a pod, so every figure is held to a range and a form; one that is missing or makes no sense is not told, never zero.
+A pod wrote the report, so the range and form of every figure are checked; one that is missing or impossible is None, never zero.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from plimsoll.facts.failure import plain
 
 SCHEMA: Final = 1
 MOST_REPORT: Final = 64 * 1024
-"""Bytes of a report; argv is the longest of it."""
+"""The most bytes of a report, of which the engine's command line is the longest part."""
 _LONGEST_WORD: Final = 63
 _LONGEST_PHASE: Final = 200
 _LONGEST_SENTENCE: Final = 240
 _MOST_ADAPTERS: Final = 64
 _MOST_WARNINGS: Final = 8
+_MOST_PHASES: Final = 256
+_MOST_SECONDS: Final = 10**6
 _MOST_BYTES: Final = 2**50
 _MOST_TOKENS: Final = 2**40
 
@@ -30,7 +32,7 @@ class ReportUnreadable(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetching:
-    """Bytes of the model so far."""
+    """How many bytes of the model have been fetched so far."""
 
     done: int
     total: int | None = None
@@ -44,12 +46,12 @@ class AdapterSeen:
 
     name: str
     id: str
-    """Of what was declared; another one is of an earlier list."""
+    """Id of the declared adapter; with another id it is of an earlier list."""
     state: str
     """Waiting, Fetching, Loaded, Failed."""
     reason: str = ""
     message: str = ""
-    """Of one that waits or failed."""
+    """Set where it waits or has failed."""
     remedy: str = ""
 
     @property
@@ -59,7 +61,7 @@ class AdapterSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    """What is not as the plan counts on, and ends nothing."""
+    """A warning: something is not as the plan expects, but the engine runs."""
 
     word: str
     message: str
@@ -72,6 +74,8 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
+    """One report of a supervisor."""
+
     state: str
     """preflight, fetching, starting, serving, draining, failed."""
     phase: str = ""
@@ -84,9 +88,9 @@ class Report:
     blocks: int | None = None
     block_size: int | None = None
     cold: bool | None = None
-    """Whether kernels were compiled during the start; None where nobody said."""
+    """Whether kernels were compiled during the start; None where it is not reported."""
     adapters: tuple[AdapterSeen, ...] | None = None
-    """As the supervisor keeps them; None where it keeps none."""
+    """Adapters that the supervisor loads; None where it loads none."""
     warnings: tuple[Warned, ...] = ()
 
     @property
@@ -127,12 +131,11 @@ def _word(value: object, longest: int = _LONGEST_WORD) -> str:
 
 
 def _count(value: object, most: int) -> int | None:
-    """A figure above nothing; what was never seen is told as null, or as nothing at all."""
+    """A figure of at least one; None where it is absent, null or impossible."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return (
-        round(value) if 1 <= value <= most else None
-    )  # neither nan nor an integer too large for a float passes
+    # The comparison also keeps out nan, and integers that are too large for a float.
+    return round(value) if 1 <= value <= most else None
 
 
 def _adapters(told: object) -> tuple[AdapterSeen, ...] | None:
@@ -142,7 +145,8 @@ def _adapters(told: object) -> tuple[AdapterSeen, ...] | None:
 
 
 def _adapter(told: Mapping[str, Any]) -> AdapterSeen:
-    """What changes with every look (how many bytes are there) is not told on: each change is a turn."""
+    """One adapter. Its message is kept only where it waits or has failed: while it is fetched the message changes all the time, and each
+    change would be a turn."""
     state = _word(told.get("state"))
     speaks = state in ("Waiting", "Failed")
     return AdapterSeen(
@@ -156,7 +160,7 @@ def _adapter(told: Mapping[str, Any]) -> AdapterSeen:
 
 
 def _warnings(told: object) -> tuple[Warned, ...]:
-    """Those that say a word and what it is about; a pod's list is no longer than people read."""
+    """The warnings that have a word and a message, and no more of them than people read."""
     found = [_mapping(one) for one in (told if isinstance(told, list) else ())[:_MOST_WARNINGS]]
     each = [
         Warned(
@@ -187,5 +191,5 @@ def _fetching(progress: Mapping[str, Any]) -> Fetching | None:
 def _seconds(phases: object) -> int | None:
     if not isinstance(phases, list):
         return None
-    each = [_count(_mapping(one).get("seconds"), 10**6) or 0 for one in phases[:256]]
+    each = [_count(_mapping(one).get("seconds"), _MOST_SECONDS) or 0 for one in phases[:_MOST_PHASES]]
     return sum(each) or None

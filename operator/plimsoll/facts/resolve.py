@@ -1,7 +1,7 @@
-"""Where facts about a model come from: inline text, the built-in catalogue, a folder, or the hub.
+"""Finds the facts about a model: from inline text, the built-in catalogue, a folder, or the hub.
 
-With `hub`, the one place of the core that opens files and speaks to the network, and only for what describes a model:
-config.json and tensor headers, never weights. Every way that fails says what would help, since a plan without a model is none.
+Together with `hub` it is the only place in the core that opens files and uses the network, and only for what describes a model:
+config.json and tensor headers, never weights. Without a model there is no plan, so every failure says what would help.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Tensors = dict[str, tuple[str, Sequence[int]]]
 
 
 class ModelUnknown(LookupError):
-    """No way led to the model's facts; says why, and what would help."""
+    """The model's facts could not be found; the message says why, and what would help."""
 
     def __init__(self, source: str, reason: str, helps: Sequence[str]) -> None:
         self.source = source
@@ -44,12 +44,12 @@ class ModelUnknown(LookupError):
 
 
 class ModelNeedsFactsPod(ModelUnknown):
-    """The model lies where, if anybody, a pod with the user's secret or volume can read it."""
+    """Only a pod with the user's secret or volume may be able to read the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubAccess:
-    """How the hub is reached: a mirror's address, a proxy, a token; absent values are the client's own defaults."""
+    """How the hub is reached: a mirror's address, a proxy, a token. For None the client's own defaults are used."""
 
     endpoint: str | None = None
     proxy: str | None = None
@@ -65,7 +65,7 @@ class Resolver:
         self._folders = folders
 
     def resolve(self, model: ModelSpec) -> ModelFacts:
-        """Inline text first, since the user wrote it; then by the source's scheme."""
+        """The facts of a model: from inline text where there is any, since the user wrote it, else by the source's scheme."""
         if model.architecture is not None:
             size = model.architecture.weight_bytes
             return _inline(
@@ -78,7 +78,7 @@ class Resolver:
         return self._elsewhere(model)
 
     def resolve_name(self, name: str, revision: str | None = None) -> ModelFacts:
-        """A source as a person types it: a catalogue name, a repository, a folder, or a source with its scheme."""
+        """The facts of a model as a person names it: by a catalogue name, a repository, a folder, or a source with its scheme."""
         if "://" in name:
             return self.resolve(ModelSpec(source=name, revision=revision))
         if self._folders and (name.startswith(("/", ".", "~")) or Path(name).is_dir()):
@@ -88,7 +88,7 @@ class Resolver:
         return self._repository(name, revision, name)
 
     def _repository(self, name: str, revision: str | None, source: str) -> ModelFacts:
-        """An exact catalogue entry beats the network; the network beats a match by variant."""
+        """Looks for an exact catalogue entry first, then on the hub, then for a variant of a catalogue entry."""
         known = lookup(name)
         if known is not None and known.origin == "catalogue" and revision is None:
             return known
@@ -130,13 +130,13 @@ class Resolver:
             f"{model.scheme}:// is readable only with the user's own secret or volume, and the catalogue does not know "
             f"{_last_name(model.location)!r}"
         )
-        # An operator that says this has no pod to read it with, and sees no folders.
+        # Where folders are not read this is an operator, which cannot be told to apply it to a cluster or to read a local folder.
         helps = (CLUSTER, INLINE, FOLDER) if self._folders else (INLINE,)
         raise ModelNeedsFactsPod(model.source, reason, helps)
 
 
 def _last_name(location: str) -> str:
-    """The name a path most likely carries: its last folder, a hub cache's folder, an image without its tag."""
+    """The model's name that a path most likely has in it: that of a hub's cache folder, of the last folder, or of an image without its tag."""
     parts = [part for part in location.partition("@")[0].split("/") if part]
     cached = next((part for part in parts if part.startswith("models--")), None)
     if cached is not None:
@@ -228,7 +228,7 @@ def facts_of(
 
 
 def _folder_tensors(folder: Path) -> Tensors | None:
-    """Headers of the files that the index names, else of all; None where there is no safetensors file."""
+    """The tensors in the headers of the files that the index names, else of all files; None where a file is missing or there are none."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         listed = _object(str(folder), index.name, _read(str(folder), index)).get("weight_map")
@@ -249,7 +249,7 @@ def _folder_tensors(folder: Path) -> Tensors | None:
 
 
 def _header(source: str, name: str, stream: BinaryIO) -> Tensors:
-    """A safetensors file begins with the length of a JSON header that names every tensor's dtype and shape."""
+    """The tensors of a safetensors file, which begins with a JSON header, after the header's length, that has every tensor's dtype and shape."""
     start = stream.read(8)
     length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
     if not 2 <= length <= _LARGEST_HEADER:

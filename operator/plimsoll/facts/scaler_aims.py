@@ -1,4 +1,4 @@
-"""What an autoscaler of others scales, as far as it is any of ours. Read from the object alone."""
+"""Which deployment or object of ours an autoscaler of somebody else targets, read from the autoscaler's object alone."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ _MAKES_PODS: Final = frozenset({"Deployment", "StatefulSet", "LeaderWorkerSet"})
 
 @dataclass(frozen=True, slots=True)
 class Aim:
+    """What an autoscaler targets."""
+
     owner: str
-    """namespace/name of a deployment of ours; of a child's, as its name says it, which may be nobody's."""
+    """namespace/name of the deployment. Where one of its objects is targeted, it is taken from the object's name, and may not exist."""
     said: str
-    """The autoscaler as Kind name, with its target where that is not the deployment itself."""
+    """The autoscaler as "Kind name", with its target where that is not the deployment itself."""
     child: str = ""
-    """The object that makes pods, where that is targeted."""
+    """Name of the object that is targeted in place of the deployment; empty where it is the deployment."""
 
 
 def aim_of(kind: str, item: Mapping[str, Any]) -> Aim | None:
-    """None for what scales nothing of ours, and for what another autoscaler keeps for its own use, as KEDA does."""
+    """What an autoscaler targets; None where it is nothing of ours, and for an autoscaler that another one made for itself, as KEDA does."""
     metadata = item["metadata"]
     if any(one.get("kind") == "ScaledObject" for one in metadata.get("ownerReferences") or ()):
         return None
@@ -40,6 +42,6 @@ def aim_of(kind: str, item: Mapping[str, Any]) -> Aim | None:
 
 
 def deployment_of_child(name: str) -> str | None:
-    """The deployment that an object that makes pods would belong to by its name, which others may have chosen."""
+    """The deployment that an object of this name would belong to. Others may have given one of theirs such a name too."""
     child = _CHILD.fullmatch(name)
     return None if child is None else child[1]

@@ -1,6 +1,6 @@
-"""What of a deployment is seen to run: its serving sets, their pods, and what those say about themselves.
+"""What is seen to run of a deployment: its serving sets, their pods, and what these report.
 
-Read from the cluster's objects by `kube`, judged by `control` and told by `status`. Nothing here is wanted, only seen.
+`kube` reads it from the cluster's objects, `control` judges it and `status` tells it. It says what is there, not what is wanted.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSeen:
+    """One serving pod as it is in the cluster."""
+
     name: str
     uid: str
     stage: Stage
@@ -52,24 +54,25 @@ class PodSeen:
     reason: str = ""
     """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ..."""
     message: str = ""
-    """Its sentence, or the engine's termination message."""
+    """The sentence with that word, or the engine's termination message."""
     restarts: int = 0
     ended: bool = False
-    """It will not run again: evicted, refused by its node, or done. Whoever made it makes another in its place."""
+    """Whether it will not run again, as it was evicted, refused by its node, or is done. Its owner then makes another pod in its place."""
     leaves: str = ""
-    """The node and why it is to be left, as "node n, which is cordoned"; empty where it is not."""
+    """Why the pod is to leave its node, as "node n, which is cordoned"; empty where it may stay."""
     leaves_since: float | None = None
-    """When its node was cordoned; None where an autoscaler takes the node away, or nobody says since when."""
+    """When its node was cordoned; None where an autoscaler takes the node away, or the time is not known."""
     exit_code: int | None = None
-    """Of the last end of the engine's container."""
+    """Exit code of the engine's container when it ended last."""
     late_s: int = 0
-    """Seconds that its last start was given, where the kubelet ended it when they were over; 0 where it did not."""
+    """Seconds that its last start was allowed, where the kubelet ended it for taking longer; else 0."""
     failure: Failure | None = None
-    """Why the engine ended last, where a supervisor said it."""
+    """Why the engine ended last, where a supervisor told it."""
     runtime_port: int | None = None
-    """Where the supervisor tells what it sees; None where there is none."""
+    """Port on which the supervisor reports; None where there is no supervisor."""
     until_ready: bool = field(default=False, compare=False)
-    """Whether it asks the nodes' autoscalers to stay for as long as it loads. Only we change that, so it is no news."""
+    """Whether it asks the nodes' autoscalers not to move it while it loads. Only the operator changes that, so it is left out when pods are
+    compared for changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +81,22 @@ class SetSeen:
 
     name: str
     replicas: int
-    """That its workload objects ask for."""
+    """Replicas that its workload objects ask for."""
     pods_per_replica: int = 1
     created: float = 0.0
     failed: str = ""
-    """Why it was given up, from the annotation on its revision; empty where it was not."""
+    """Why the set was given up, from the annotation on its revision; empty where it was not."""
     refused: str = ""
-    """Why the API server lets no more pods of it be made: quota, limits, Pod Security, a webhook; empty where it does."""
+    """Why the API server refuses further pods of the set (quota, limits, Pod Security, a webhook); empty where it does not."""
     pods: tuple[PodSeen, ...] = ()
     groups: tuple[int, ...] = ()
     """Numbers of the replicas that have an object of their own."""
     one_object: bool = False
-    """Whether one object makes all groups of pods (a LeaderWorkerSet): none can be left out, only made anew."""
+    """Whether one object (a LeaderWorkerSet) makes all groups of pods, so that a single group can be made anew but not taken away."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Of the groups: of those that have an object, or that one object has made pods of."""
+        """Numbers of the groups that have an object of their own, or of which one object for all has made pods."""
         if not self.one_object:
             return self.groups
         return tuple(sorted({pod.group for pod in self.pods if pod.group is not None}))
@@ -111,7 +114,7 @@ class SetSeen:
         return max(0, self.replicas * self.pods_per_replica - len(self.pods))
 
     def answers(self, pod: PodSeen) -> bool:
-        """Whether the replica that this pod is of does."""
+        """Whether the replica of this pod answers requests."""
         return pod.stage is Stage.READY if self.pods_per_replica == 1 else self.whole(pod.group)
 
     def whole(self, number: int | None) -> bool:
@@ -122,18 +125,18 @@ class SetSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """Everything of one deployment that is seen."""
+    """Everything that is seen of one deployment."""
 
     sets: tuple[SetSeen, ...] = ()
     """Oldest first."""
     scalers: tuple[str, ...] = field(default=())
-    """HorizontalPodAutoscalers and ScaledObjects that target it, as Kind name."""
+    """HorizontalPodAutoscalers and ScaledObjects that target the deployment, as "Kind name"."""
     scalers_below: tuple[str, ...] = ()
-    """The same that target an object of ours in its place."""
+    """Those that target one of its objects instead."""
 
     @property
     def loaded(self) -> tuple[PodSeen, ...]:
-        """Pods that are ready and still ask to stay as if they loaded."""
+        """Pods that are ready, but still ask not to be moved as while they load."""
         return tuple(
             pod for seen in self.sets for pod in seen.pods if pod.until_ready and pod.stage is Stage.READY
         )

@@ -1,7 +1,7 @@
-"""What nodes can be alike in. Everything planning tells nodes apart by is here, so nodes of one shape form one pool.
+"""The shape of a node: everything in which nodes may differ for planning. Nodes of one shape form one pool.
 
-Labels are no part of a shape: thousands of nodes differ in labels that nobody selects by. They are kept beside it, and
-`fleet` divides pools by those that a node selector names. Reading nodes into these values is `nodes`'s work.
+Labels are no part of a shape, as thousands of nodes differ in labels that nobody selects by. They are kept beside it, and `fleet` divides
+pools by those that a node selector names. `nodes` reads nodes into these values.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from plimsoll.facts.labels.dra import Identity
 
 Pair = tuple[str, str]
 """A label's key and value."""
+KEPT_DIGITS = 5
+"""Binary digits to which sizes of hosts are rounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A node apart from its devices."""
+    """All of a node's shape but its devices."""
 
     zone: str | None = None
     arch: str | None = None
@@ -60,7 +62,7 @@ class Shape:
         object.__setattr__(self, "digest", hashlib.sha256(repr(identity).encode()).hexdigest())
 
     def pool_key(self, selected: Sequence[Pair] = ()) -> str:
-        """Readable first, then as much of a digest as tells two pools apart; fits a label's value."""
+        """The key of a pool: readable words, then enough of a digest to tell pools apart. It can be the value of a label."""
         digest = self.digest
         if selected:
             digest = hashlib.sha256((digest + repr(sorted(selected))).encode()).hexdigest()
@@ -72,7 +74,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One kind of device on one node. Devices handed out by claims have names, those of device plugins only a number."""
+    """One kind of device on one node. Devices that pods get by claims have identities; those of device plugins are only counted."""
 
     shape: Shape
     identities: tuple[tuple[Identity, ...], ...] = ()
@@ -80,12 +82,12 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node, parsed. `away` says why nothing new may go there; empty where it may."""
+    """One node as it was read. `away` says why no new pods may go there; it is empty where they may."""
 
     name: str
     place: Place
     reading: Reading
-    """What its labels say, apart from ResourceSlices, which come and go without the node changing."""
+    """What its labels say. ResourceSlices are not in it, as they come and go while the node stays the same."""
     offers: tuple[Offer, ...]
     problems: tuple[Problem, ...]
     keys: tuple[str, ...]
@@ -96,7 +98,7 @@ class Node:
     disk_bytes: int | None
     """Local disk that pods may ask for; None where the node does not say."""
     cordoned_at: float | None = None
-    """In seconds since the epoch; None where it is not, or nobody says since when."""
+    """When it was cordoned, in seconds since the epoch; None where it is not, or the time is not known."""
 
     @property
     def pairs(self) -> set[Pair]:
@@ -105,8 +107,8 @@ class Node:
 
 
 def size_class(amount: int) -> int | None:
-    """The amount cut to five binary digits, so that hosts of one make fall together; None where it is not known."""
+    """The amount rounded down to a few binary digits, so that hosts of one model have equal sizes; None where it is not known."""
     if amount <= 0:
         return None
-    step = 1 << max(0, amount.bit_length() - 5)
+    step = 1 << max(0, amount.bit_length() - KEPT_DIGITS)
     return amount // step * step

@@ -1,9 +1,9 @@
-"""One file with all that a plan needs: with it, planning without a cluster gives what the operator gives.
+"""One file with all that a plan depends on, so that planning without a cluster gives the same plans as the operator.
 
-Written whole from a cluster (`take_snapshot`), or read from less: the output of `kubectl get nodes -o yaml` (free is then
-allocatable, and the inventory says so), or a fleet file written by hand. Objects are cut down to what is read of them: no
-secret travels, and of images and environment only what resources and their serving sets say. Plans, sets and resources
-are carried as they are; what they mean is said where they are made. Equal clusters give equal bytes.
+It is written from a cluster (`take_snapshot`). Less is enough to read: the output of `kubectl get nodes -o yaml` (all that is allocatable
+then counts as free, and the inventory says so), or a fleet file written by hand. Objects are cut down to what is read of them: there are
+no secrets in the file, and of images and environment only what resources and their serving sets say. Plans, sets and resources are in it
+as they are. Equal clusters give equal bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plimsoll.facts.observe import fleet_of
 KIND = "Snapshot"
 Object = Mapping[str, Any]
 SEEN = ("pods", "served")
-"""Parts of which there may be none, which is not the same as not to know."""
+"""Parts that are written even when they are empty, as that is not the same as not known."""
 
 _LISTED = {
     "Node": "nodes",
@@ -45,9 +45,11 @@ _LISTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
+    """All that planning depends on, of one cluster at one time."""
+
     nodes: tuple[Object, ...] = ()
     pods: tuple[Object, ...] | None = None
-    """None where they were not seen: free is then allocatable."""
+    """None where pods were not seen, so that all that is allocatable counts as free."""
     slices: tuple[Object, ...] = ()
     claims: tuple[Object, ...] = ()
     config: OperatorConfig = field(default_factory=OperatorConfig)
@@ -57,13 +59,13 @@ class Snapshot:
     plans: Mapping[str, Object] = field(default_factory=dict)
     """Pinned plans by namespace/name, as their ConfigMaps hold them."""
     beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What else those ConfigMaps hold, key by key: what turns remember."""
+    """What else these ConfigMaps hold, key by key, which is what turns remember."""
     sets: tuple[Object, ...] = ()
-    """Serving sets that are there, by their ControllerRevisions."""
+    """ControllerRevisions of the serving sets that are there."""
     models: tuple[Object, ...] = ()
     """Facts of models that no catalogue knows, as the facts pods returned them."""
     served: Capabilities | None = None
-    """Optional kinds that the cluster serves; None where nobody has looked."""
+    """Optional kinds that the cluster serves; None where it was not looked up."""
 
     def fleet(self, *, selectors: Iterable[Mapping[str, str]] = ()) -> Fleet:
         return fleet_of(
@@ -90,7 +92,7 @@ def take_snapshot(
     beside: Mapping[str, Mapping[str, str]] | None = None,
     served: Capabilities | None = None,
 ) -> Snapshot:
-    """A snapshot of objects as the API gives them: cut down, and in an order that says nothing of how they came."""
+    """A snapshot of objects as the API gives them: they are cut down and sorted, so that their order does not matter."""
     return Snapshot(
         nodes=_ordered(reduced.node(item) for item in nodes),
         pods=None if pods is None else _ordered(cut for item in pods if (cut := reduced.pod(item))),
@@ -108,7 +110,7 @@ def take_snapshot(
 
 
 def write_snapshot(snapshot: Snapshot, form: Literal["yaml", "json"] = "yaml") -> str:
-    """The file's text. JSON is read many times faster; both hold the same."""
+    """The file's text. YAML and JSON have the same content, but JSON is read many times faster."""
     document: dict[str, Any] = {
         "apiVersion": names.API_VERSION,
         "kind": KIND,
@@ -274,7 +276,7 @@ def _ordered(items: Iterable[Object]) -> tuple[Object, ...]:
 
 
 def _copied(value: Any) -> Any:
-    """The same data without shared parts, which YAML would write as anchors and aliases."""
+    """The data as a copy without shared parts, which YAML would write as anchors and aliases."""
     if isinstance(value, Mapping):
         return {key: _copied(value[key]) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, str):

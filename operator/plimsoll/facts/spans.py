@@ -1,4 +1,4 @@
-"""Spans of time that more than one room counts in."""
+"""Spans of time that several packages use."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Exact bytes of a checkpoint from the headers of its tensors, each classed by its name.
+"""Exact bytes of a checkpoint's parts, from the headers of its tensors.
 
-A name says which part a tensor belongs to in every family that gets served; one that says nothing counts as held whole by
-every rank, which errs towards more memory.
+The name of a tensor says which part it is of, in every family of models that is served. A tensor whose name says nothing counts as held
+whole by every rank, which is too much memory rather than too little.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PARTS = tuple(
 
 
 def weights_from_tensors(tensors: Mapping[str, tuple[str, Sequence[int]]], arch: Architecture) -> WeightBytes:
-    """Bytes by part; matrices stored in full precision count as what the engine loads them in."""
+    """Bytes by part. Matrices that are stored in full precision count in the format in which the engine loads them."""
     parts: Counter[str] = Counter()
     stored = 0
     for name, (dtype, shape) in tensors.items():
@@ -97,7 +97,7 @@ def weights_from_tensors(tensors: Mapping[str, tuple[str, Sequence[int]]], arch:
 
 
 def _is_weight(name: str, shape: Sequence[int]) -> bool:
-    """Matrices are loaded in the model's dtype; scales, states and biases of routers keep their own."""
+    """Whether a tensor is a matrix, which is loaded in the model's dtype. Scales, states and biases of routers keep their own."""
     return len(shape) >= 2 and name.endswith("weight")
 
 
@@ -105,7 +105,7 @@ _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
 
 
 def _part(name: str, layers: int) -> str:
-    """Layers numbered past the model's own are draft layers (DeepSeek, GLM)."""
+    """The part that a tensor is of. Layers with numbers beyond the model's own are draft layers (DeepSeek, GLM)."""
     found = next((part for part, pattern in _PARTS if pattern.search(name)), "router_and_norms")
     number = _LAYER.search(name)
     if found != "vision" and number is not None and int(number[1]) >= layers:

@@ -1,6 +1,6 @@
-"""What is taken of the nodes: by pods of any owner, and by claims to devices that have names.
+"""What is taken of the nodes: by all pods, and by claims to single devices.
 
-Kept by node and by deployment of ours, so that a plan can be made as though a deployment's own pods were not there.
+It is kept by node and by deployment of ours, so that a plan can be made as if a deployment's own pods were not there.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from plimsoll.facts.labels.dra import Identity, claimed
 from plimsoll.facts.pods import PodUse, parse_pod
 
 OTHERS = ""
-"""In place of a deployment: everybody else's pods."""
+"""Stands in place of a deployment for all pods that are of none of ours."""
 
 
 @dataclass(slots=True)
 class _Use:
-    """What one deployment's pods (or all others') take of one node."""
+    """What the pods of one deployment, or all other pods, take of one node."""
 
     pods: int = 0
     cpu_millis: int = 0
@@ -28,6 +28,8 @@ class _Use:
 
 
 class Usage:
+    """What pods and claims take, kept current."""
+
     def __init__(self) -> None:
         self._pods: dict[str, PodUse] = {}
         self._uses: dict[str, dict[str, _Use]] = {}
@@ -96,7 +98,8 @@ class Usage:
                 yield owner, use.devices[resource]
 
     def claimants(self, identities: tuple[Identity, ...]) -> set[str] | None:
-        """Who has claimed a device: deployments of ours, OTHERS for everybody else; None where nobody has."""
+        """Who has claimed a device: deployments of ours, or OTHERS for all others; None where nobody has. Several identities may stand for
+        one device."""
         pods = [pods for one in identities for pods in self._claimed.get(one, {}).values()]
         if not pods:
             return None

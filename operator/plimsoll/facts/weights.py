@@ -1,8 +1,8 @@
-"""How many bytes a checkpoint's weights take, by the parts that parallelism treats differently.
+"""How many bytes a checkpoint's weights take by its architecture, by the parts that parallelism treats differently.
 
-From the architecture: the matrices of every mixer and feed-forward part, times the bits its quantization stores them in,
-scales and zero points included. From tensor headers: exact, classed by name. What the engine adds when it loads (padding,
-repacking, replicas) belongs to the ledger.
+They are the parameters of every mixer and feed-forward part, times the bits in which its quantization stores them, with scales and zero
+points. `tensors` has the exact bytes where tensor headers are known. What the engine adds when it loads (padding, repacking, copies) is
+counted by the ledger.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from plimsoll.facts.model import Certainty, WeightBytes
 
 
 def weights_from_architecture(arch: Architecture) -> WeightBytes:
-    """Every part's parameters times what its format stores for one."""
+    """The bytes of every part: its parameters times the bits of its format."""
     sharded = replicated = state = ffn = shared = experts = plain = 0
     for layer in _with_own_weights(arch):
         cut, whole, small = mixer_parameters(layer.mixer, arch.hidden)
@@ -75,7 +75,7 @@ def _is_recurrent(layer: Layer) -> bool:
 
 
 class _Sizes:
-    """Bytes of a number of parameters in a part's format."""
+    """Bytes that parameters take, by the format of their part."""
 
     def __init__(self, arch: Architecture) -> None:
         self._quantization = arch.quantization
@@ -92,7 +92,7 @@ _NEVER_BY_DEFAULT = frozenset({Part.EMBEDDING, Part.LM_HEAD, Part.VISION})
 
 
 def bits_per_weight(quantization: Quantization | None, part: Part, dtype: Dtype) -> float:
-    """Mean bits a stored weight of this part takes, with its share of scales and zero points."""
+    """Mean bits of a stored weight of this part, with its share of scales and zero points."""
     if quantization is None:
         return dtype.bits
     others = [d for d in quantization.deviations if d.part is part]
@@ -104,7 +104,8 @@ def bits_per_weight(quantization: Quantization | None, part: Part, dtype: Dtype)
 
 
 def stored_bits(quantization: Quantization, dtype: Dtype) -> float:
-    """Bits of one weight: groups of integers carry a 16-bit scale each, and a packed zero point where they have one."""
+    """Bits of one weight with its part of the scales: each group of integers has a scale of 16 bits and may have a zero point, each block of
+    FP8 a scale of 32 bits."""
     if dtype in {Dtype.INT4, Dtype.INT8} and quantization.group_size:
         zero = dtype.bits if quantization.zero_points else 0.0
         return dtype.bits + (16.0 + zero) / quantization.group_size
@@ -115,7 +116,7 @@ def stored_bits(quantization: Quantization, dtype: Dtype) -> float:
 
 
 def mixer_parameters(mixer: Mixer | None, hidden: int) -> tuple[int, int, int]:
-    """Parameters that ranks share out, that each holds whole, and the small ones that are never quantized."""
+    """Three numbers of parameters: those that are cut over ranks, those that each rank holds whole, and small ones that are never quantized."""
     match mixer:
         case Attention():
             return _softmax(mixer, hidden)
@@ -190,8 +191,8 @@ def _linear(mixer: LinearAttention, hidden: int) -> tuple[int, int, int]:
 
 
 def ffn_parameters(ffn: Ffn | None, hidden: int) -> tuple[int, int, int, int]:
-    """Parameters of the dense part, the shared experts, the routed experts, and of the router with what brings tokens to a narrower
-    width and back: every rank holds both whole, and in full."""
+    """Four numbers of parameters: of the dense part, the shared experts, the routed experts, and the router with the matrices that bring
+    tokens to a narrower width and back. The last are held whole by every rank, and are never quantized."""
     match ffn:
         case DenseFfn():
             return (3 if ffn.gated else 2) * hidden * ffn.intermediate, 0, 0, 0
@@ -209,7 +210,7 @@ def ffn_parameters(ffn: Ffn | None, hidden: int) -> tuple[int, int, int, int]:
 
 
 def _mtp_bytes(arch: Architecture, size: _Sizes) -> int:
-    """Draft layers that come with the checkpoint: each is the model's last full layer and a projection of two states."""
+    """Bytes of the draft layers in the checkpoint: each is like the model's last full layer, with a projection of two hidden states."""
     if not arch.mtp_layers:
         return 0
     mixer = next(
@@ -225,7 +226,7 @@ def _mtp_bytes(arch: Architecture, size: _Sizes) -> int:
 
 
 def scaled_to(weights: WeightBytes, total: int) -> WeightBytes:
-    """The same parts in the same proportions, adding up to a total that somebody stated."""
+    """The bytes of each part, in the same proportions, so that they add up to a total that somebody stated."""
     parts = (
         "lm_head",
         "attention_sharded",

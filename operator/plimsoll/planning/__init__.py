@@ -1,1 +1,1 @@
-"""What should run? Pure functions from a resource, an inventory and facts to a Plan that carries its reasons."""
+"""What should run: pure functions from a resource, an inventory and facts to a Plan that carries its reasons."""

@@ -1,4 +1,4 @@
-"""What sets two plans apart that look alike: the same layouts on the same hardware, with other settings."""
+"""The difference between two plans that look alike: the same layouts on the same hardware, with other settings."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from plimsoll.planning.plan import Plan, PlanSet
 from plimsoll.planning.settings import EngineSettings
 
-_NAMES: Final = tuple(one.name for one in fields(EngineSettings))
+_SETTINGS: Final = tuple(one.name for one in fields(EngineSettings))
 
 
 def apart(fresh: Plan, plan: Plan) -> str:
-    """What sets of the fresh plan are told and planned for otherwise; empty where layouts and hardware say it already."""
+    """Where the settings and predictions of a fresh plan differ from a plan's; empty where layouts or hardware differ already."""
     pairs = list(zip(fresh.sets, plan.sets, strict=False))
-    if len(fresh.sets) != len(plan.sets) or any(_look(new) != _look(old) for new, old in pairs):
+    if len(fresh.sets) != len(plan.sets) or any(_label(new) != _label(old) for new, old in pairs):
         return ""
-    told = [(new, _otherwise(new, old)) for new, old in pairs if new.digest != old.digest]
+    told = [(new, _differences(new, old)) for new, old in pairs if new.digest != old.digest]
     several = len(pairs) > 1
     parts = [
         (f"on {new.hardware} " if several else "") + ", ".join(changes) for new, changes in told if changes
@@ -24,13 +24,14 @@ def apart(fresh: Plan, plan: Plan) -> str:
     return "; ".join(parts)
 
 
-def _look(one: PlanSet) -> tuple[str, str]:
+def _label(one: PlanSet) -> tuple[str, str]:
+    """What a person sees of a set: its layout and its hardware."""
     return str(one.layout), str(one.hardware)
 
 
-def _otherwise(new: PlanSet, old: PlanSet) -> list[str]:
-    pairs = [(name, getattr(new.settings, name), getattr(old.settings, name)) for name in _NAMES]
-    said = [_changed(name, one, other) for name, one, other in pairs if one != other]
+def _differences(new: PlanSet, old: PlanSet) -> list[str]:
+    values = [(name, getattr(new.settings, name), getattr(old.settings, name)) for name in _SETTINGS]
+    said = [_changed(name, now, then) for name, now, then in values if now != then]
     if new.performance is not None and old.performance is not None:
         now, then = new.performance.requests_per_second, old.performance.requests_per_second
         if f"{now:.2f}" != f"{then:.2f}":
@@ -39,7 +40,7 @@ def _otherwise(new: PlanSet, old: PlanSet) -> list[str]:
 
 
 def _changed(name: str, new: object, old: object) -> str:
-    """What is more than a number or a word has no short form."""
+    """A changed setting in words; where its value is more than a number or a word, only its name."""
     words = [_word(new), _word(old)]
     return f"other {name}" if None in words else f"{name} {words[0]} instead of {words[1]}"
 

@@ -1,8 +1,8 @@
-"""Frozen values to canonical JSON and back, by their types alone: the bytes of a plan are a function of its content.
+"""Frozen values to canonical JSON and back, by their types alone: equal values have equal bytes.
 
-Only what plans are made of is known (dataclasses, enums, tuples, string-keyed mappings, optionals, scalars); anything
-else is an error at once, not a surprise in a ConfigMap. Fields that hold their default are left out, so that a plan
-written before a field existed reads like one where it has its default.
+Only the types that plans are made of are handled (dataclasses, enums, tuples, string-keyed mappings, optionals, scalars); any
+other type raises at once instead of surprising somebody in a ConfigMap. Fields that hold their default are left out, so that a
+plan written before a field existed reads like one where the field has its default.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def canonical(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """Sixteen hex digits of the canonical bytes: enough to tell plans apart, short enough to read aloud."""
+    """Sixteen hex digits of a hash of the canonical bytes: enough to tell plans apart, short enough to read aloud."""
     return hashlib.sha256(canonical(value)).hexdigest()[:16]
 
 
@@ -53,8 +53,8 @@ def decode(kind: type[T], data: Any) -> T:
 
 
 def salvaged(kind: type[T], data: Any) -> T:
-    """What can be read of what a newer version wrote: a field that is not known is passed over, and one that cannot be read has its
-    default, or what can be read of it. For values whose every field has a default."""
+    """A value read as far as possible from what a newer version wrote: an unknown field is passed over, and one that cannot be read gets
+    its default, or is itself read as far as possible. For types whose every field has a default."""
     if not isinstance(data, dict):
         raise CodecError(f"{kind.__name__} is {data!r}; it must be an object")
     found = {}
@@ -64,22 +64,26 @@ def salvaged(kind: type[T], data: Any) -> T:
         try:
             found[name] = _decoder(hint)(data[name], name)
         except CodecError:
-            if _may_be_empty(hint) and isinstance(data[name], dict):
+            if _has_defaults_only(hint) and isinstance(data[name], dict):
                 found[name] = salvaged(hint, data[name])
     return kind(**found)
 
 
-def _may_be_empty(kind: Any) -> bool:
+def _has_defaults_only(kind: Any) -> bool:
+    """Whether a type is a dataclass whose every field has a default."""
     return dataclasses.is_dataclass(kind) and all(
         default is not _REQUIRED for _, default in _defaults(cast(Hashable, kind))
     )
 
 
 _REQUIRED: Final = object()
+"""In place of the default of a field that has none."""
 
 
 @cache
 def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
+    """The fields of a dataclass, each with its default."""
+
     def default(item: dataclasses.Field[Any]) -> Any:
         if item.default is not dataclasses.MISSING:
             return item.default
@@ -109,13 +113,13 @@ def _made_encoder(kind: type) -> Encoder:
 
 
 _encoder: Callable[[type], Encoder] = cache(_made_encoder)
-"""By the type alone, found once: a plan has thousands of values, and is written in each turn."""
+"""The encoder of a type, worked out once: a plan has thousands of values, and is written in each turn."""
 
 
 def _number(value: float) -> float | int:
     if not math.isfinite(value):
         raise CodecError(f"{value} has no JSON form")
-    # 2.0 and 2 are equal, and an API server gives the one back as the other.
+    # An API server returns 2.0 as 2, and the two are equal, so both are written as 2.
     return int(value) if value.is_integer() else value
 
 
@@ -128,9 +132,9 @@ def _fields(kind: type) -> Encoder:
             item = getattr(value, name)
             if item is default:
                 continue
-            sort = type(item)
-            if sort is not type(default) or item != default:
-                found[name] = item if sort in _AS_THEY_ARE else _encoder(sort)(item)
+            item_type = type(item)
+            if item_type is not type(default) or item != default:
+                found[name] = item if item_type in _AS_THEY_ARE else _encoder(item_type)(item)
         return found
 
     return write
@@ -190,12 +194,14 @@ def _optional(kind: Any) -> Decoder:
 
 def _sequence(kind: Any) -> Decoder:
     options = typing.get_args(kind)
-    varied = not (len(options) == 2 and options[1] is Ellipsis)
+    fixed_length = not (len(options) == 2 and options[1] is Ellipsis)
 
     def read(data: Any, place: str) -> Any:
-        if not isinstance(data, list) or (varied and len(data) != len(options)):
+        if not isinstance(data, list) or (fixed_length and len(data) != len(options)):
             raise CodecError(f"{place} is {data!r}; it must be a list")
-        readers = [_decoder(option) for option in options] if varied else [_decoder(options[0])] * len(data)
+        readers = (
+            [_decoder(option) for option in options] if fixed_length else [_decoder(options[0])] * len(data)
+        )
         return tuple(
             reader(item, f"{place}[{index}]")
             for index, (reader, item) in enumerate(zip(readers, data, strict=True))

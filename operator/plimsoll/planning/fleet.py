@@ -1,7 +1,8 @@
-"""Many deployments on one inventory: who comes first, what each leaves for the next, and who is told what.
+"""Planning many deployments on one inventory: who comes first, and what each leaves for the next.
 
-Order is namespace priority, then the pods' priority class, then age, then name: permuting the input changes nothing. What
-pods already hold stays with its owner, so a newcomer of any rank takes only what is free; preemption is the scheduler's.
+The order is by namespace priority, then the pods' priority class, then age, then name, so the order of the input does not matter.
+Devices that pods hold already stay with their owner: a new deployment of any rank takes only what is free, and preemption is left
+to the scheduler.
 """
 
 from __future__ import annotations
@@ -13,21 +14,23 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.facts.learned import NOTHING, Learned
+from plimsoll.planning.choice.outcomes import MOST_NAMED
 from plimsoll.planning.layouts.layout import Shape
 from plimsoll.planning.pinning import Event
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits, limits_of, priority_of
 from plimsoll.planning.placing.occupancy import occupied
-from plimsoll.planning.placing.placement import take
+from plimsoll.planning.placing.placement import pool_devices, take
 from plimsoll.planning.plan import Finding, FleetPlan, Outcome, Plan, PlanSet, PoolUse, Severity
 from plimsoll.planning.planner import PlanFacts, plan
 
 NEVER = "9999"
-"""Creation time of what does not exist in a cluster yet: after all that does."""
-MOST_NAMED = 3
+"""In place of the creation time of a deployment that does not exist in a cluster yet: it sorts after all that do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
+    """One deployment to be planned, with all that its plan depends on beside the inventory."""
+
     deployment: LLMDeployment
     facts: PlanFacts
     pinned: Plan | None = None
@@ -35,6 +38,7 @@ class Request:
 
     @property
     def owner(self) -> str:
+        """namespace/name, by which pools tell who holds their devices."""
         return f"{self.deployment.namespace}/{self.deployment.name}"
 
 
@@ -47,17 +51,17 @@ def plan_fleet(
     priority_classes: Mapping[str, int] | None = None,
     reserved: Mapping[str, int] | None = None,
 ) -> FleetPlan:
-    """`reserved`: devices by pool that turns have claimed whose pods are not there yet."""
+    """The plans of all deployments. `reserved` are devices by pool that turns have claimed and whose pods are not there yet."""
     admin = config if config is not None else OperatorConfig()
     ordered = sorted(requests, key=lambda request: rank(request, admin, priority_classes or {}))
     pools = {pool.key: _reserve(pool, (reserved or {}).get(pool.key, 0)) for pool in inventory.pools}
     before = {key: pool.free_devices for key, pool in pools.items()}
-    spenders: dict[str, list[str]] = {}
-    takers: dict[str, list[str]] = {}
+    spenders: dict[str, list[str]] = {}  # by namespace: owners that have spent of its budget
+    takers: dict[str, list[str]] = {}  # by pool: owners that got devices of it
     plans: dict[str, Plan] = {}
     for request in ordered:
         namespace = request.deployment.namespace
-        left = _left(request, ordered, plans, limits_of(namespace, admin))
+        left = _budget_left(request, ordered, plans, limits_of(namespace, admin))
         made = plan(
             request.deployment,
             replace(inventory, pools=tuple(pools[key] for key in sorted(pools))),
@@ -69,8 +73,8 @@ def plan_fleet(
             limits=left,
         )
         if made.outcome is Outcome.SHORT:
-            made = _outranked(made, pools, takers)
-            made = _outspent(made, spenders.get(namespace, ()))
+            made = _told_who_took_devices(made, pools, takers)
+            made = _told_who_spent_budget(made, spenders.get(namespace, ()))
         plans[request.owner] = made
         if made.devices:
             spenders.setdefault(namespace, []).append(request.owner)
@@ -82,7 +86,7 @@ def plan_fleet(
         pools=tuple(
             PoolUse(
                 pool=key,
-                devices=(pool.nodes + pool.declared_nodes) * pool.devices_per_node,
+                devices=pool_devices(pool),
                 free_before=before[key],
                 free_after=pool.free_devices,
             )
@@ -94,7 +98,7 @@ def plan_fleet(
 def rank(
     request: Request, config: OperatorConfig, priority_classes: Mapping[str, int]
 ) -> tuple[int, int, str, str, str]:
-    """First is most important."""
+    """The key by which requests are sorted, the most important first."""
     deployment = request.deployment
     pods = priority_classes.get(deployment.spec.scheduling.priority_class or "", 0)
     created = deployment.metadata.creation_timestamp or NEVER
@@ -108,7 +112,7 @@ def rank(
 
 
 def _reserve(pool: Pool, devices: int) -> Pool:
-    """Devices that are spoken for, taken where they leave the largest holes whole."""
+    """The pool without so many of its free devices, taken from the fullest nodes so that nodes with many free devices stay whole."""
     free = dict(pool.free)
     for _ in range(min(devices, pool.free_devices)):
         free = take(free, Shape(1, 1), 1)
@@ -116,7 +120,7 @@ def _reserve(pool: Pool, devices: int) -> Pool:
 
 
 def _occupy(pools: dict[str, Pool], chosen: PlanSet, owner: str, takers: dict[str, list[str]]) -> None:
-    """A set's replicas leave the pools for those who come after."""
+    """Takes the devices of a set's replicas out of the pools, and notes their owner among the takers."""
     for placement in chosen.placements:
         pool = pools.get(placement.pool)
         if pool is None:
@@ -127,20 +131,25 @@ def _occupy(pools: dict[str, Pool], chosen: PlanSet, owner: str, takers: dict[st
         pools[pool.key] = occupied(pool, placement, chosen.shape, owner)
 
 
-def _left(request: Request, ordered: Sequence[Request], plans: Mapping[str, Plan], whole: Limits) -> Limits:
-    """What others of the namespace leave of its budget: those planned so far, and what serves already of those to come."""
-    if whole == UNLIMITED:
-        return whole
+def _budget_left(
+    request: Request, ordered: Sequence[Request], plans: Mapping[str, Plan], budget: Limits
+) -> Limits:
+    """What the other deployments of the namespace leave of its budget. Those that come first count with their new plans, those that come
+    later with their pinned plans."""
+    if budget == UNLIMITED:
+        return budget
     for other in ordered:
         if other.deployment.namespace != request.deployment.namespace or other is request:
             continue
-        stands = plans.get(other.owner, other.pinned)
-        whole = whole.after(stands.sets) if stands is not None else whole
-    return whole
+        counted = plans.get(other.owner, other.pinned)
+        budget = budget.after(counted.sets) if counted is not None else budget
+    return budget
 
 
-def _outranked(made: Plan, pools: Mapping[str, Pool], takers: Mapping[str, Iterable[str]]) -> Plan:
-    """Tell who got the devices that this one did not, where anybody in this round did."""
+def _told_who_took_devices(
+    made: Plan, pools: Mapping[str, Pool], takers: Mapping[str, Iterable[str]]
+) -> Plan:
+    """The plan with a finding that names who got the devices it lacks, where another deployment of this round did."""
     if not any(finding.reason == "NoFreeGPUs" for finding in made.findings):
         return made
     shown = (*made.sets, *((made.nearest,) if made.nearest is not None else ()))
@@ -169,8 +178,8 @@ def _outranked(made: Plan, pools: Mapping[str, Pool], takers: Mapping[str, Itera
     return replace(made, findings=(*made.findings, finding))
 
 
-def _outspent(made: Plan, spenders: Sequence[str]) -> Plan:
-    """Tell who spent the namespace's budget, where it was not enough for this one too."""
+def _told_who_spent_budget(made: Plan, spenders: Sequence[str]) -> Plan:
+    """The plan with a finding that names who spent the namespace's budget, where what was left was not enough for it."""
     others = sorted(name for name in spenders if name != f"{made.namespace}/{made.name}")
     if not others or not any(finding.reason == "BudgetExhausted" for finding in made.findings):
         return made

@@ -1,4 +1,4 @@
-"""A figure with the range that holds 90% of real start-ups: what is told to users and what verdicts are made from."""
+"""A figure with the range that holds 90% of real cases: users are told it, and verdicts are made from its ends."""
 
 from __future__ import annotations
 

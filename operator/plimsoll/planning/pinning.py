@@ -1,8 +1,9 @@
-"""Keep the pinned plan or replace it: what serves is disturbed only for a reason that is named.
+"""Whether the pinned plan is kept or replaced: what serves is disturbed only for a stated reason.
 
-A plan stands until a field that planning reads has changed, a set failed to start for memory or layout, no device present
-or declared could hold it, a retune, or a person asked. Everything else (new nodes, learned facts, a newer planner) can at
-most make it known that a better plan is to be had. What happened outside (failures, waiting times) is handed in.
+A plan stands until a field that planning reads is changed, a set fails to start for memory or layout, no device that is there or
+declared could hold it, or a person asks for a new one. Anything else (new nodes, learned facts, a newer planner) can at most make
+it known that a better plan is possible; a retune changes single settings of the plan that stands (`settle.changed`). What happened
+outside (failures, waiting times) is handed in.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ UNREAD_BEFORE: Final[tuple[tuple[str, ...], ...]] = (
     ("engine", "imagePullPolicy"),
     ("engine", "imagePullSecrets"),
 )
-"""Those of the release before, whose digests stand in clusters: frozen, as pinned plans would else count as edited."""
+"""The same fields in the release before, whose digests are stored in clusters. Never change them: every pinned plan would count as edited."""
 UNREAD: Final[tuple[tuple[str, ...], ...]] = (
     *UNREAD_BEFORE,
     ("podPatches",),
@@ -52,15 +53,20 @@ UNREAD: Final[tuple[tuple[str, ...], ...]] = (
     ("structuredOutput",),
     ("chatTemplate",),
 )
-"""Fields that move no figure and no choice. Those that pods are made from give new sets all the same, of the plan that stands."""
+"""Fields of a spec that change neither a figure nor a choice of the plan, so that editing them keeps it. Those that pods are made from
+still lead to new sets of the same plan."""
 
 
 REMEMBERED: Final = 64
-"""Specs that turns under way ask about, each of them several times."""
+"""How many specs have their digests remembered: every turn under way asks for those of its spec several times."""
+
+
+FASTER: Final = 1.05
+"""How many times the tokens a second of the pinned plan a fresh one must give, at the same cost, to be called better."""
 
 
 class Event(StrEnum):
-    """Why a caller wants a new plan whatever the pinned one says."""
+    """Why a caller asks for a new plan although the pinned one may still be good."""
 
     SET_FAILED = "SetFailed"
     REQUESTED = "Requested"
@@ -69,12 +75,12 @@ class Event(StrEnum):
 
 
 def spec_digest(spec: LLMDeploymentSpec) -> str:
-    """Of what planning reads, presets and defaults filled in."""
+    """A digest of the fields that planning reads, with presets and defaults filled in."""
     return _digests(Same(spec))[0]
 
 
 def digest_before(spec: LLMDeploymentSpec) -> str:
-    """As the release before made it of the same spec."""
+    """The digest that the release before made of the same spec."""
     return _digests(Same(spec))[1]
 
 
@@ -88,7 +94,7 @@ def _digests(asked: Same[LLMDeploymentSpec]) -> tuple[str, str]:
         _drop(now, ("adapters", "items"))
     for path in UNREAD_BEFORE:
         _drop(before, path)
-    # A block that says nothing to planning is as none.
+    # A block in which nothing is left for planning counts as one that is not there.
     empty = _empty_blocks()
     said = {name: value for name, value in now.items() if name not in empty or value not in ({}, empty[name])}
     return codec.digest(said), codec.digest(before)
@@ -96,7 +102,7 @@ def _digests(asked: Same[LLMDeploymentSpec]) -> tuple[str, str]:
 
 @cache
 def _empty_blocks() -> Mapping[str, dict[str, Any]]:
-    """What stands in a spec for a block of which nobody says a field: its defaults are filled in where it is there."""
+    """By the name of a block: what a spec holds for it when none of its fields is set, which is its defaults."""
     fields = LLMDeploymentSpec.model_fields
     kinds = {
         info.alias or name: info.default_factory for name, info in fields.items() if info.default_factory
@@ -107,19 +113,19 @@ def _empty_blocks() -> Mapping[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Replicas that live traffic asks for, in place of the declared load."""
+    """How many replicas live traffic asks for, in place of the declared load."""
 
     replicas: int
     shares: Mapping[str, int] = field(default_factory=dict)
-    """By the digest of a set, where somebody says how many of them are whose."""
+    """Replicas by digest of a set; empty where it is left open how they are shared among the sets."""
     further: bool = False
-    """The sets find no more devices: one on others is to stand by."""
+    """True where the sets find no more devices, so that another set on other devices is to be planned without replicas."""
 
 
 def replacing(pinned: Plan | None, digest: str, event: Event | None, *, holdable: bool) -> Pinning | None:
-    """Why the pinned plan must go, or None where it stands.
+    """Why the pinned plan must be replaced, or None where it stands.
 
-    `holdable`: some device that is there or declared could hold each of its sets, were it free.
+    `holdable` says whether devices that are there or declared could hold each of its sets if they were free.
     """
     if pinned is None or not pinned.sets:
         return Pinning(kept=False, reason="FirstPlan", message="there was no plan yet")
@@ -140,10 +146,10 @@ _EVENTS: Final = {
 def kept(
     pinned: Plan, fresh: Plan, *, wanted: int, wish: Wish | None, ground: Ground, limits: Limits
 ) -> Plan:
-    """The pinned sets with today's number of replicas and findings, and what a fresh plan would save.
+    """The pinned sets with today's number of replicas and today's findings, and what a fresh plan would save.
 
-    More replicas than the pinned hardware has room for go to a set of the fresh plan beside it; none is replaced. What
-    serves already is not held to the budget, as a quota ends no pod; what is added is.
+    Replicas beyond the room of the pinned hardware go to the sets of the fresh plan, which are added; no set is replaced. The budget
+    binds only replicas that are added: as with a quota, what serves already may stay.
     """
     ours = {chosen.digest for chosen in pinned.sets}
     sets = [*pinned.sets, *(rescaled(other, 0) for other in fresh.sets if other.digest not in ours)]
@@ -178,9 +184,9 @@ def undisturbed(
     ground: Ground,
     limits: Limits,
 ) -> Plan:
-    """The pinned plan where nothing can be planned now: the model's source cannot be reached, an admin's list is shorter,
-    or an edit contradicts itself, which must not take down what serves. Only replicas that a person takes away go, and live
-    traffic that wishes for more of the same gets them where there is room: for that nothing has to be planned."""
+    """The pinned plan where nothing can be planned now, which must not take down what serves: the model's source cannot be reached, an
+    admin's list has become shorter, or an edit contradicts itself. Replicas go only where a person takes them away, and come only where
+    live traffic asks for more of the same and there is room, as neither needs a new plan."""
     wished = 0 if wish is None else wish.replicas
     wanted = max(pinned.replicas, wished) if fixed is None else fixed
     sets = tuple(_spread(pinned.sets, wanted=wanted, wish=wish, ground=ground, limits=limits))
@@ -198,8 +204,8 @@ def undisturbed(
 def _spread(
     sets: Sequence[PlanSet], *, wanted: int, wish: Wish | None, ground: Ground, limits: Limits
 ) -> list[PlanSet]:
-    """The same sets with so many replicas: those that are too many go and those that are missing come, each set's as the wish says,
-    up to its room and the budget. Where it does not say, the last set's go first and the first set's come first."""
+    """The sets with `wanted` replicas in all, each set's number as the wish says, within its room and the budget. Where the wish does not
+    share them out, replicas are taken from the last set first and added to the first set first."""
     most = dict.fromkeys((chosen.digest for chosen in sets), wanted)
     if wish is not None and sum(wish.shares.values()) == wanted and wish.shares.keys() <= most.keys():
         most = {digest: wish.shares.get(digest, 0) for digest in most}
@@ -219,7 +225,7 @@ def _spread(
 
 
 def _allowed(chosen: PlanSet, sets: Sequence[PlanSet], limits: Limits, wanted: int) -> int:
-    """Further replicas of a set that the budget allows beside all of the sets."""
+    """How many more replicas of a set the budget allows when all the sets are counted; at most `wanted`."""
     for other in sets:
         limits = limits.less(claim_of(other), other.replicas)
     allowed = limits.allows(claim_of(chosen))
@@ -227,7 +233,7 @@ def _allowed(chosen: PlanSet, sets: Sequence[PlanSet], limits: Limits, wanted: i
 
 
 def saving(pinned: Plan, fresh: Plan) -> str | None:
-    """What a fresh plan would do better, in words; None where it would run the same or nothing better."""
+    """What a fresh plan would do better, in words; None where it would run the same sets or be no better."""
     if not fresh.sets or {s.digest for s in fresh.sets} == {s.digest for s in pinned.sets}:
         return None
     now, then = pinned.cost, fresh.cost
@@ -242,12 +248,13 @@ def saving(pinned: Plan, fresh: Plan) -> str | None:
         return f"{what} would take {then.gpu_hours_per_hour:g} GPUs instead of {now.gpu_hours_per_hour:g}"
     old, new = pinned.output_tokens_per_second, fresh.output_tokens_per_second
     same_bill = then.gpu_hours_per_hour == now.gpu_hours_per_hour and then.per_hour == now.per_hour
-    if same_bill and old is not None and new is not None and new > old * 1.05:
+    if same_bill and old is not None and new is not None and new > old * FASTER:
         return f"{what} would give {new:,.0f} instead of {old:,.0f} output tokens a second for the same GPUs"
     return None
 
 
 def _drop(data: dict[str, Any], path: tuple[str, ...]) -> None:
+    """Takes the value at a path of keys out of nested data, if it is there."""
     inner: Any = data
     for part in path[:-1]:
         inner = inner.get(part)

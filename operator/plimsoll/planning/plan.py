@@ -1,8 +1,8 @@
 """The Plan: one frozen value that says what should run, where, why, and what was turned down.
 
-It is kept whole in a ConfigMap and printed by the command line, so everything a user is told travels in it as data.
-Making one is `planner`, keeping or replacing one is `pinning`. A plan that cannot be is a Plan too: its findings name
-the field, the value and what would be right.
+It is stored whole in a ConfigMap and printed by the command line, so everything that a user is told is in it as data. `planner`
+makes plans, `pinning` keeps or replaces them. Where nothing can run there is a Plan too: its findings name the field, the value
+and what would be right.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from plimsoll.planning.memory.ledger import Ledger, Verdict
 from plimsoll.planning.settings import EngineSettings
 
 SCHEMA: Final = 1
-"""Part of every set's digest: a change of meaning here makes new sets, so it is raised only when meaning changes."""
+"""Part of every set's digest, so that raising it replaces all sets: raise it only when the meaning of a plan changes."""
 
 
 class Outcome(StrEnum):
+    """How planning ended."""
+
     FITS = "fits"
     TIGHT = "tight"
-    """A chosen set's ledger is tight: it is expected to start, but the interval also holds a failure."""
+    """The ledger of a chosen set is tight: it is expected to start, but may fail."""
     SHORT = "short of GPUs"
-    """A layout is known that fits, but not all the replicas wanted find free devices (or a budget allows them)."""
+    """A layout fits, but devices or budget are not enough for all the replicas that are wanted."""
     DOES_NOT_FIT = "does not fit"
     INVALID = "invalid"
     """What the user wrote contradicts itself or the model; nothing was planned."""
@@ -75,7 +77,7 @@ class Value:
     name: str
     """As EngineSettings and PodResources spell it: max_model_len, memory_bytes, ...; or replicas, layout."""
     field: str | None
-    """The field of the resource that sets it, e.g. workload.contextTokens; None where the user cannot."""
+    """The field of the resource that sets it, e.g. workload.contextTokens; None where the user cannot set it."""
     value: str
     formula: str
     inputs: Mapping[str, str]
@@ -83,12 +85,12 @@ class Value:
     source: str
     """The origin in words: preset chat, namespace default of team-a, vllm 0.33.0, ..."""
     changes: str
-    """What would change it."""
+    """What would change the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """What one set runs on: everything about its devices that the ledger, the price or a pod's request depends on."""
+    """The devices that one set runs on: all that the ledger, the price and a pod's request depend on."""
 
     gpu: str
     """Catalogue name."""
@@ -103,9 +105,9 @@ class Hardware:
     selector: Mapping[str, str] = field(default_factory=dict)
     """Node labels that pin a pod to these devices, the user's own selector included."""
     claim_selector: str | None = None
-    """What a claim asks for where devices are had by claim: an expression (CEL) over their attributes."""
+    """Where pods get devices by claim (DRA): the expression (CEL) over device attributes that selects these."""
     price_per_hour: str | None = None
-    """Of a device; None is unknown."""
+    """Price of one device for an hour; None where it is not known."""
 
     def __str__(self) -> str:
         parts = [self.gpu]
@@ -132,19 +134,21 @@ class PodResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
+    """What sets cost: in device-hours always, and in money where prices are known."""
+
     gpu_hours_per_hour: float
     """Devices in use; a share of a device counts as its part."""
     per_hour: str | None
     """Money, a decimal string in the admin's currency; None where a price is unknown, never zero."""
     per_million_output_tokens: str | None = None
-    """None too where nothing is decoded."""
+    """None as well where nothing is decoded."""
     per_million_requests: str | None = None
-    """Where a request is answered at once: embeddings, scores, classes."""
+    """Set only where a request is answered at once: embeddings, scores, classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where a set's replicas are expected: a forecast that the scheduler need not follow inside the set's selector."""
+    """How many replicas of a set are expected in which pool. A forecast: the scheduler may choose any node that the set's selector allows."""
 
     pool: str
     replicas: int
@@ -152,20 +156,22 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSet:
+    """Replicas that are all alike: one layout with one group of settings on one kind of hardware."""
+
     digest: str
-    """Of what makes the set what it is (hardware, layout, engine, settings), never of its replicas: its name ends in it."""
+    """Digest of hardware, layout, engine and settings, and not of the number of replicas. The set's name ends in it."""
     hardware: Hardware
     layout: Layout
     settings: EngineSettings
     replicas: int
     pods_per_replica: int
-    """1 where a replica fits a node."""
+    """1 where a replica fits on one node."""
     resources: PodResources
     ledger: Ledger
     load: Load
-    """What one replica is expected to carry."""
+    """The load that one replica is expected to carry."""
     performance: Performance | None
-    """None where no prediction is possible for the class of hardware; said in a finding."""
+    """Prediction for that load; None where none is possible for the class of hardware, which a finding then says."""
     max_concurrency: int
     """Requests in flight on one replica up to which the latency target is predicted to hold."""
     meets_slo: bool | None
@@ -174,7 +180,7 @@ class PlanSet:
     values: tuple[Value, ...]
     placements: tuple[Placement, ...] = ()
     most_per_second: float | None = None
-    """Requests a second of one replica with so many in flight; None without a prediction, and of a plan of the release before."""
+    """Requests a second of one replica with `max_concurrency` in flight; None without a prediction, and in plans of the release before."""
 
     @property
     def shape(self) -> Shape:
@@ -187,11 +193,11 @@ class PlanSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A layout that was turned down on some hardware, with the rule and the figures that decided."""
+    """A layout that was turned down, with the rule and the figures that decided."""
 
     layout: Layout
     hardware: tuple[str, ...]
-    """Everywhere the same rule and figures decided."""
+    """All hardware on which the same rule and figures decided; empty where it is turned down on any."""
     rule: str
     message: str
 
@@ -221,21 +227,23 @@ class Advice:
     """quantization, kv-dtype, context, gpu, prices."""
     message: str
     takes: str
-    """What it takes: another checkpoint, a field, a risk for quality. Empty where the message says it."""
+    """What the change needs: another checkpoint, a field, a risk for quality. Empty where the message says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinning:
+    """Whether the pinned plan was kept, and why."""
+
     kept: bool
     reason: str
     """FirstPlan, Pinned, SpecChanged, LostHardware, SetFailed, Requested."""
     message: str
     better: str | None = None
-    """For condition BetterPlanAvailable: which plan and what it saves."""
+    """For the condition BetterPlanAvailable: which plan would be better, and what it saves."""
 
 
 def used(sets: Sequence[PlanSet]) -> tuple[PlanSet, ...]:
-    """Sets with replicas, or all where none has any: one that only stands by says nothing of what serves, and costs nothing."""
+    """The sets with replicas, or all sets where none has any. A set without replicas beside others says nothing of what serves."""
     return tuple(chosen for chosen in sets if chosen.replicas) or tuple(sets)
 
 
@@ -248,11 +256,11 @@ class Plan:
     """The source as the user wrote it."""
     model_digest: str
     model_origin: str
-    """Which resolver knew the model."""
+    """Which resolver had the facts of the model."""
     engine: str
     engine_version: str
     spec_digest: str
-    """Of the fields planning reads, defaults and presets filled in."""
+    """Digest of the fields that planning reads, with defaults and presets filled in."""
     outcome: Outcome
     replicas_wanted: int
     replicas_reason: str
@@ -263,9 +271,9 @@ class Plan:
     alternatives: tuple[Alternative, ...] = ()
     advice: tuple[Advice, ...] = ()
     nearest: PlanSet | None = None
-    """Where nothing fits: the layout that came nearest, with its ledger, so that the answer can be shown."""
+    """Where nothing fits: the layout that came nearest to fitting, so that its ledger can be shown."""
     choice: str = ""
-    """Why these sets: the objective and the figures that decided."""
+    """Why these sets were chosen: the objective and the figures that decided."""
     cost: Cost | None = None
     pinning: Pinning | None = None
 
@@ -283,6 +291,7 @@ class Plan:
 
     @property
     def output_tokens_per_second(self) -> float | None:
+        """Of all replicas together; None where a set has no prediction."""
         rates = [
             chosen.performance.output_tokens_per_second * chosen.replicas
             for chosen in self.sets
@@ -292,13 +301,13 @@ class Plan:
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """What `explain` knows: the values of the leading set, or of the nearest layout where nothing fits."""
+        """The values that `explain` prints: those of the first set, or of the nearest layout where nothing fits."""
         leading = self.sets[0] if self.sets else self.nearest
         return leading.values if leading else ()
 
     @property
     def digest(self) -> str:
-        """Of what should run, not of how it was explained: two plans that start the same pods have the same digest."""
+        """Digest of what should run and not of how it is explained: two plans that start the same pods have the same digest."""
         running = [(chosen.digest, chosen.replicas) for chosen in self.sets]
         return codec.digest((self.schema, self.namespace, self.name, self.spec_digest, tuple(running)))
 
@@ -320,17 +329,19 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """Many plans on one inventory, in the order they were asked for by name, and who got what."""
+    """The plans of many deployments on one inventory, and what they leave of it."""
 
     plans: tuple[Plan, ...]
     """Sorted by namespace and name."""
     order: tuple[str, ...]
-    """namespace/name in the order GPUs were given out, the most important first."""
+    """namespace/name of each deployment in the order in which GPUs were given out, the most important first."""
     pools: tuple[PoolUse, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
+    """How many devices of a pool were free before and after planning."""
+
     pool: str
     devices: int
     free_before: int

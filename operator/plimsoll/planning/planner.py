@@ -1,7 +1,8 @@
 """plan(): from a resource, an inventory and facts to one Plan. Pure: the same inputs give the same bytes.
 
-The steps are small and each has a module: `reading` (what is asked, and contradictions), `weighing` (layouts on devices),
-`choice` (which, and how many), `assemble` (sets), `pinning` (keep what serves). Nothing raises on user input.
+Each step has a module: `reading` (what is asked, and contradictions in it), `weighing` (which layouts work on which devices),
+`cheapest` (which of them to run, and how many), `assemble` (their sets), `pinning` (whether what serves is kept). What a user wrote
+never raises: it ends in a plan whose findings say what is wrong.
 """
 
 from __future__ import annotations
@@ -36,21 +37,18 @@ from plimsoll.planning.choice.outcomes import (
     above_most,
     does_not_fit,
     fleet_findings,
-    gone,
     no_devices,
-    no_host,
-    no_room,
-    over_budget,
     replicas_reason,
     spanning,
     to_be_made,
     why_chosen,
 )
+from plimsoll.planning.choice.shortage import gone, shortage
 from plimsoll.planning.choice.targets import nearest_to_target
 from plimsoll.planning.choice.weighing import SURE, Weighed, rejected, weigh
 from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.pinning import Event, Wish, kept, replacing, undisturbed
-from plimsoll.planning.placing.budgets import Limits, claim_of, limits_of
+from plimsoll.planning.placing.budgets import Limits, limits_of
 from plimsoll.planning.placing.cost import rescaled, total_cost
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import same_devices, shape_of
@@ -61,6 +59,7 @@ from plimsoll.planning.plan import (
     Cost,
     Finding,
     Outcome,
+    Pinning,
     Plan,
     PlanSet,
     Severity,
@@ -82,12 +81,14 @@ def plan(
     limits: Limits | None = None,
     wish: Wish | None = None,
 ) -> Plan:
-    """`limits` is what others of the namespace leave of its budget; None is the whole budget of the config.
+    """The plan of one deployment: the pinned one where it stands, else a new one.
 
-    `wish` is what live traffic asks for, in place of the declared load; a new plan gets as many replicas at least, since what
-    one of its own carries is yet to be seen.
+    `limits` is what others of the namespace leave of its budget; None is the whole budget of the config.
 
-    `config` is None where no admin's config is known: its defaults hold, but what it would have to allow is only told.
+    `wish` is how many replicas live traffic asks for, in place of the declared load. A new plan gets at least as many, as nobody has
+    seen yet what one replica of it carries.
+
+    `config` is None where no admin's config is known: its defaults are used, but what it would have to allow is a warning, no error.
     """
     reading = read(deployment, inventory, facts, learned, config)
     config = config if config is not None else OperatorConfig()
@@ -96,66 +97,88 @@ def plan(
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
     ground = Ground(reading.slots, reading.owner)
 
-    def stays(pinned: Plan, findings: tuple[Finding, ...]) -> Plan:
+    def undisturbed_with(pinned: Plan, findings: tuple[Finding, ...]) -> Plan:
         fixed = deployment.spec.replicas
         return undisturbed(pinned, fixed, findings, wish=wish, ground=ground, limits=bounds)
 
-    if reading.task is None:
-        nothing = _ended(reading, Outcome.INVALID)
+    task = reading.task
+    if task is None:
+        ended = _ended(reading, Outcome.INVALID)
         if pinned is None:
-            return nothing
-        same = pinned.spec_digest == reading.digest
-        kept_now = stays(pinned, reading.findings if same else nothing.findings)
-        return kept_now if same else _still_served(kept_now, nothing)
-    demand, wished = demand_of(reading.task.intent, bounds), None if wish is None else wish.replicas
-    fresh = _fresh(
-        reading, reading.task, inventory, more_of(demand, wished or 0, reading.task.intent.bounds.most)
-    )
+            return ended
+        stands = undisturbed_with(pinned, ended.findings)
+        return stands if pinned.spec_digest == reading.digest else _with_reasons_of(ended, stands)
+    demand = demand_of(task.intent, bounds)
+    least = 0 if wish is None else wish.replicas
+    fresh = _fresh(reading, task, inventory, more_of(demand, least, task.intent.bounds.most))
+    why = _why_replaced(pinned, fresh, event, ground)
+    if pinned is not None and why is None:
+        return _kept(reading, task, inventory, pinned, fresh, demand=demand, wish=wish, ground=ground)
+    if pinned is not None and not fresh.sets:
+        return _with_reasons_of(fresh, undisturbed_with(pinned, fresh.findings))
+    made = replace(fresh, pinning=why)
+    unedited = pinned is not None and pinned.spec_digest == fresh.spec_digest
+    # Retuned settings are not taken over after a failed start, which they may have caused, nor after an edit, which has the last word.
+    if pinned is None or not unedited or event is Event.SET_FAILED:
+        return made
+    return retained(made, pinned)
+
+
+def _why_replaced(pinned: Plan | None, fresh: Plan, event: Event | None, ground: Ground) -> Pinning | None:
+    """Why the pinned plan is replaced by the fresh one, or None where it stands."""
     holdable = pinned is not None and all(ground.could_hold(chosen) for chosen in pinned.sets)
     why = replacing(pinned, fresh.spec_digest, event, holdable=holdable)
     unedited = pinned is not None and pinned.spec_digest == fresh.spec_digest
     if why is not None and why.reason == Event.LOST_HARDWARE and unedited and not fresh.sets:
-        why = None  # nothing else could hold it either: it waits for what was lost, and what of it serves is no mistake
-    if pinned is not None and why is not None and not fresh.sets:
-        return _still_served(stays(pinned, fresh.findings), fresh)
-    if why is not None or pinned is None:
-        made = replace(fresh, pinning=why)
-        # A start that failed says nothing for what was tuned before it, and whoever edits the spec has the last word.
-        return (
-            retained(made, pinned)
-            if unedited and pinned is not None and event is not Event.SET_FAILED
-            else made
-        )
-    wanted = wanted_of(pinned, demand, reading.task.intent, wished)
+        # No other hardware could hold it either, so the plan waits for what was lost, and what still serves of it may stay.
+        return None
+    return why
+
+
+def _kept(
+    reading: Reading,
+    task: Task,
+    inventory: Inventory,
+    pinned: Plan,
+    fresh: Plan,
+    *,
+    demand: Demand,
+    wish: Wish | None,
+    ground: Ground,
+) -> Plan:
+    """The pinned plan with as many replicas as are wanted now, and with findings about its own sets."""
+    wanted = wanted_of(pinned, demand, task.intent, None if wish is None else wish.replicas)
     stands = kept(pinned, fresh, wanted=wanted, wish=wish, ground=ground, limits=demand.limits)
     if wish is not None and wish.further:
-        beside = _further(reading, reading.task, inventory, stands, demand.limits)
+        beside = _further(reading, task, inventory, stands, demand.limits)
         stands = replace(stands, sets=(*stands.sets, *beside))
-    # The fresh plan's words about its own sets are not true of those that stay.
+    # What the fresh plan says of its own sets is not true of the pinned ones.
     findings = [f for f in fresh.findings if f.reason not in OF_SETS or f.severity is Severity.ERROR]
     findings += [gone(chosen) for chosen in stands.sets if chosen.replicas and not ground.could_hold(chosen)]
     if stands.outcome is Outcome.SHORT:
         lead = stands.sets[0]
-        findings.append(_shortage(reading, lead, demand, wanted=wanted, placed=stands.replicas))
-    return replace(stands, findings=(*findings, *_of_sets(reading, stands.sets)))
+        findings.append(
+            shortage(reading.slots, reading.owner, lead, demand, wanted=wanted, placed=stands.replicas)
+        )
+    return replace(stands, findings=(*findings, *_findings_of_sets(reading, stands.sets)))
 
 
-def _still_served(stands: Plan, nothing: Plan) -> Plan:
-    """An edit that leads to no plan is told with all its reasons, and takes nothing down that serves."""
+def _with_reasons_of(ended: Plan, stands: Plan) -> Plan:
+    """A plan that stands, with all the reasons why an edit of the spec led to no plan: the edit takes down nothing that serves."""
     return replace(
         stands,
-        outcome=nothing.outcome,
-        rejected=nothing.rejected,
-        advice=nothing.advice,
-        nearest=nothing.nearest,
+        outcome=ended.outcome,
+        rejected=ended.rejected,
+        advice=ended.advice,
+        nearest=ended.nearest,
     )
 
 
 def _further(
     reading: Reading, task: Task, inventory: Inventory, stands: Plan, limits: Limits
 ) -> Iterator[PlanSet]:
-    """A set without replicas on the cheapest other devices that have room for one now, so that live traffic may grow onto them;
-    none that misses the promised latency, which no load asks for."""
+    """A set without replicas on the cheapest other devices that have room for a replica now, so that live traffic may grow onto them.
+    There is none where it would miss the latency target."""
     ours = [chosen.hardware for chosen in stands.sets]
     others = tuple(
         slot for slot in reading.slots if not any(same_devices(slot.hardware, each) for each in ours)
@@ -167,6 +190,7 @@ def _further(
 
 
 def _fresh(reading: Reading, task: Task, inventory: Inventory, demand: Demand) -> Plan:
+    """The plan that would be made if there were none yet."""
     if not reading.slots:
         products, _ = products_of(task.intent, inventory)
         missing = no_devices(task.intent, inventory, products)
@@ -192,7 +216,7 @@ def _fresh(reading: Reading, task: Task, inventory: Inventory, demand: Demand) -
 def _weighed(
     reading: Reading, task: Task, demand: Demand, *, money: bool
 ) -> tuple[Task, Weighed, tuple[Finding, ...]]:
-    """Layouts weighed; a context that nobody asked for is cut until one fits, if any does."""
+    """The layouts, weighed. A context length that nobody asked for is cut until a layout surely fits, or comes nearest to that."""
     weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
     best = (task, weighed, reading.findings)
     for tokens in task.context.shorter:
@@ -216,8 +240,10 @@ def _with_sets(
     findings: tuple[Finding, ...],
     money: bool,
 ) -> Plan:
+    """A plan with the chosen sets."""
     sets = build_sets(task, chosen, demand, reading.owner)
     if reading.asks_latency and not task.intent.has_target:
+        # The target was dropped because nothing keeps it.
         sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
     needed = chosen.replicas
     if chosen.covered < demand.amount - ROUNDING or needed < demand.least:
@@ -228,7 +254,10 @@ def _with_sets(
         findings = (*findings, above_most(sets[0], demand, needed, wanted))
     short = chosen.replicas < wanted
     if short:
-        findings = (*findings, _shortage(reading, sets[0], demand, wanted=wanted, placed=chosen.replicas))
+        findings = (
+            *findings,
+            shortage(reading.slots, reading.owner, sets[0], demand, wanted=wanted, placed=chosen.replicas),
+        )
     if task.intent.bounds.fixed == 0:
         sets, wanted, short = tuple(rescaled(chosen_set, 0) for chosen_set in sets), 0, False
     tight = any(chosen_set.ledger.verdict is Verdict.TIGHT for chosen_set in sets)
@@ -237,7 +266,7 @@ def _with_sets(
         task,
         outcome=Outcome.SHORT if short else Outcome.TIGHT if tight else Outcome.FITS,
         wanted=wanted,
-        findings=(*findings, *_of_sets(reading, sets)),
+        findings=(*findings, *_findings_of_sets(reading, sets)),
         weighed=weighed,
         sets=sets,
         alternatives=alternatives(task, weighed.options, chosen, demand, money=money),
@@ -256,7 +285,7 @@ def _with_sets(
 def _without_room(
     reading: Reading, task: Task, *, weighed: Weighed, demand: Demand, findings: tuple[Finding, ...]
 ) -> Plan:
-    """Something fits, but nothing is free (or allowed): the best layout is shown with no replica."""
+    """A plan without sets where a layout fits, but no device is free or allowed: the best layout is shown."""
     best = weighed.options[0]
     shown = build_set(task, best.candidate, 0, max(1, best.candidate.most), reading.owner)
     stopped = task.intent.bounds.fixed == 0
@@ -264,7 +293,7 @@ def _without_room(
     if demand.most is not None:
         wanted = min(wanted, demand.most)
     if not stopped:
-        findings = (*findings, _shortage(reading, shown, demand, wanted=wanted, placed=0))
+        findings = (*findings, shortage(reading.slots, reading.owner, shown, demand, wanted=wanted, placed=0))
     return _plan(
         reading,
         task,
@@ -277,23 +306,12 @@ def _without_room(
     )
 
 
-def _shortage(reading: Reading, shown: PlanSet, demand: Demand, *, wanted: int, placed: int) -> Finding:
-    ground = Ground(reading.slots, reading.owner)
-    allowed = demand.limits.allows(claim_of(shown))
-    if allowed is not None and allowed < min(wanted, ground.room(shown)):
-        return over_budget(shown, demand, wanted, placed)
-    hosts = ground.hosts(shown)
-    if not hosts:
-        return no_host(shown, reading.slots)
-    return no_room(shown, hosts, wanted, placed, reading.owner)
-
-
-def _of_sets(reading: Reading, sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
+def _findings_of_sets(reading: Reading, sets: Sequence[PlanSet]) -> tuple[Finding, ...]:
     return (*spanning(sets, reading.slots), *to_be_made(sets, reading.slots, reading.owner))
 
 
 def _nearest(task: Task, weighed: Weighed) -> PlanSet | None:
-    """The layout that memory alone turned down with the most memory behind it."""
+    """Of the layouts that were turned down for memory alone, the one that has the most memory, without replicas."""
     heavy = [
         (slot, refusal.layout)
         for slot, refusal in weighed.refusals

@@ -1,7 +1,7 @@
-"""The engine settings a plan decides, in the planner's own words; `engines/` turns them into one engine's flags.
+"""The engine settings that a plan decides, in the planner's own words; `engines/` turns them into one engine's flags.
 
-Every value is final: what the engine would default to is already filled in, so the ledger, the rendered argv and the
-explanation speak of the same numbers. How they are derived is `derive`.
+Every value is final: the engine's own defaults are filled in already, so that the ledger, the command line and the explanation
+all use the same numbers. `derive` works them out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from plimsoll.facts.dtypes import Dtype
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
+    """Speculative decoding: who guesses tokens, how many at a time, and what that takes of memory."""
+
     method: str
     """ngram, draft_model, eagle, eagle3, mtp."""
     tokens: int
@@ -23,9 +25,13 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoraSlots:
+    """How many LoRA adapters the engine has room for, and of what rank."""
+
     max_loras: int
+    """Adapters on the GPU at once."""
     max_rank: int
     max_cpu_loras: int
+    """Adapters in the host's memory at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +43,9 @@ class RopeScaling:
     """A decimal, as the user wrote it."""
     original: int | None = None
     theta: float | None = None
-    """The base of the model's own rotation, which an override must repeat."""
+    """Base of the model's own rotary positions, which an override must repeat."""
     nested: bool = False
-    """True where the language model's config is a part of a larger one."""
+    """True where the language model's config is a part of a larger one (text_config)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +56,7 @@ class EngineSettings:
     utilization: float
     """Share of the device's total memory the engine may take, 0 < u <= 1."""
     kv_cache_bytes: int | None = None
-    """Set where the pool is a fixed size and nothing is profiled (shared devices); utilization is then ignored."""
+    """Size of the cache where it is fixed and nothing is profiled (shared devices); utilization is then ignored."""
     kv_dtype: Dtype | None = None
     """None is the engine's `auto`: the model's dtype, or the checkpoint's own cache scheme."""
     block_size: int | None = None
@@ -63,12 +69,12 @@ class EngineSettings:
     lora: LoraSlots | None = None
     speculation: Speculation | None = None
     multimodal_items: int | None = None
-    """Most images or videos a prompt; 0 is text only, None the engine's default."""
+    """Most images or videos in a prompt; 0 is text only, None the engine's default."""
     rope: RopeScaling | None = None
     kv_offload_bytes: int = 0
     weight_offload_bytes: int = 0
 
     @property
     def tokens_each(self) -> int:
-        """Of a step, for every request that may run: beside adapters engines want room to check all its guesses."""
+        """Tokens of a step for each request that may run: with adapters, engines want room to check all its guessed tokens."""
         return 1 if self.lora is None or self.speculation is None else self.speculation.tokens + 1

@@ -17,7 +17,7 @@ from plimsoll.planning.ask.task import Task
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.speed.performance import Replica
 from plimsoll.planning.speed.rates import Rates, committed_rates
-from plimsoll.planning.speed.roofline import Cost, decode_step, prompt
+from plimsoll.planning.speed.roofline import TimeCost, decode_step, prompt
 
 BELIEF_IS_OFF: Final = 0.2
 """How far the world's constants may be from the planner's, either way."""
@@ -110,9 +110,9 @@ def step_times(
         chunk=chunk,
         prompt_token=max(0.0, prefill(typical, 0.0) - chunk - seen * typical**2 / 2) / typical,
         seen_token=seen,
-        request=rates.of({Cost.REQUEST: 1.0}),
-        request_token=rates.of({Cost.REQUEST_TOKEN: 1.0}),
-        request_beside=rates.of({Cost.REQUEST_BESIDE: 1.0}),
+        request=rates.of({TimeCost.REQUEST: 1.0}),
+        request_token=rates.of({TimeCost.REQUEST_TOKEN: 1.0}),
+        request_beside=rates.of({TimeCost.REQUEST_BESIDE: 1.0}),
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.planning.speed.closed_loop import (
     START_SHARE,
     STEPS_WAITED,
-    Demand,
+    ClosedLoop,
     Shares,
     cache_wait,
     shares,
@@ -18,28 +18,30 @@ from plimsoll.planning.speed.closed_loop import (
 times = st.floats(1e-4, 10)
 
 
-def demand(running: float = 1, prompt_steps: float = 1 / 8, output_tokens: int = 1_000) -> Demand:
-    return Demand(output_tokens=output_tokens, running=running, arriving=running, prompt_steps=prompt_steps)
+def loop(running: float = 1, prompt_steps: float = 1 / 8, output_tokens: int = 1_000) -> ClosedLoop:
+    return ClosedLoop(
+        output_tokens=output_tokens, running=running, arriving=running, prompt_steps=prompt_steps
+    )
 
 
-def idle(asked: Demand) -> Shares:
+def idle(asked: ClosedLoop) -> Shares:
     """Where decoding takes so long that prompts hardly ever meet."""
     return shares(asked, decode=1e6, prompt=1e-9, launch=1e-9)
 
 
 def test_a_request_alone_waits_for_its_own_prompt_and_the_steps_around_it():
-    alone = shares(demand(), decode=0.01, prompt=0.1, launch=0.01)
+    alone = shares(loop(), decode=0.01, prompt=0.1, launch=0.01)
     assert alone.ttft_prompts == pytest.approx(1, abs=0.01)
     assert alone.ttft_launches == pytest.approx(1, abs=0.01)
     assert alone.ttft_steps == STEPS_WAITED
 
 
 def test_every_prompt_of_a_loop_passes_once_in_a_lifetime():
-    assert shares(demand(running=50), decode=0.01, prompt=0.1, launch=0.01).tpot_prompts == 50 / 1_000
+    assert shares(loop(running=50), decode=0.01, prompt=0.1, launch=0.01).tpot_prompts == 50 / 1_000
 
 
 def test_the_first_volley_waits_for_half_of_itself():
-    volley = idle(demand(running=101, prompt_steps=1))
+    volley = idle(loop(running=101, prompt_steps=1))
     assert volley.ttft_prompts == pytest.approx(START_SHARE * 51 + 1 - START_SHARE, rel=1e-3)
 
 
@@ -56,7 +58,7 @@ def test_the_first_volley_waits_for_half_of_itself():
 def test_prompts_that_start_together_wait_for_those_of_their_step_and_for_half_of_all_launches(
     running, prompt_steps, prompts, launches
 ):
-    volley = idle(demand(running, prompt_steps))
+    volley = idle(loop(running, prompt_steps))
     assert volley.ttft_prompts == pytest.approx(START_SHARE * prompts + 1 - START_SHARE)
     later = max(1, prompt_steps)
     assert volley.ttft_launches == pytest.approx(START_SHARE * launches + (1 - START_SHARE) * later)
@@ -71,7 +73,7 @@ def test_prompts_that_start_together_wait_for_those_of_their_step_and_for_half_o
     ],
 )
 def test_a_step_is_launched_once_for_all_its_prompts(output_tokens, prompt_steps, launches):
-    asked = demand(100, prompt_steps, output_tokens)
+    asked = loop(100, prompt_steps, output_tokens)
     assert idle(asked).tpot_launches == pytest.approx(launches)
 
 
@@ -79,7 +81,7 @@ def test_a_step_is_launched_once_for_all_its_prompts(output_tokens, prompt_steps
 def test_more_running_never_shortens_a_wait(running, more, prompt_steps, seconds):
     decode, prompt, launch = seconds
     few, many = (
-        shares(demand(count, prompt_steps), decode=decode, prompt=prompt, launch=launch)
+        shares(loop(count, prompt_steps), decode=decode, prompt=prompt, launch=launch)
         for count in (running, running + more)
     )
     assert many.tpot_prompts >= few.tpot_prompts

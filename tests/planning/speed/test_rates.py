@@ -17,7 +17,7 @@ from plimsoll.planning.speed.rates import (
     rates_for,
     unfitted,
 )
-from plimsoll.planning.speed.roofline import Cost, Work
+from plimsoll.planning.speed.roofline import TimeCost, Work
 
 
 def classes(name: str, gpu: str, version: str | None = None) -> dict[Dimension, str]:
@@ -63,7 +63,7 @@ def test_a_class_is_hardware_format_and_version_never_a_model(name, gpu, version
 
 def test_every_cost_has_a_constant_and_depends_only_on_what_is_listed():
     constants = committed().constants
-    assert set(constants) == set(DEPENDS) == set(Cost)
+    assert set(constants) == set(DEPENDS) == set(TimeCost)
     for cost, constant in constants.items():
         assert set(constant.by) <= set(DEPENDS[cost])
         assert constant.value > 0
@@ -71,18 +71,18 @@ def test_every_cost_has_a_constant_and_depends_only_on_what_is_listed():
 
 def test_a_rate_is_the_value_for_all_times_the_factors_of_its_classes():
     found = classes("Qwen/Qwen3-32B", "H100-SXM-80GB")
-    constant = committed().constants[Cost.DENSE_WEIGHTS]
+    constant = committed().constants[TimeCost.DENSE_WEIGHTS]
     expected = (
         constant.value
         * constant.by[Dimension.GPU]["hopper"].factor
         * constant.by[Dimension.DENSE]["16-bit"].factor
     )
     rates = rates_for(committed(), found)
-    assert rates.seconds_each[Cost.DENSE_WEIGHTS] == pytest.approx(expected)
-    assert keys_of(Cost.DENSE_WEIGHTS, found) == (
-        (Cost.DENSE_WEIGHTS, None, ""),
-        (Cost.DENSE_WEIGHTS, Dimension.GPU, "hopper"),
-        (Cost.DENSE_WEIGHTS, Dimension.DENSE, "16-bit"),
+    assert rates.seconds_each[TimeCost.DENSE_WEIGHTS] == pytest.approx(expected)
+    assert keys_of(TimeCost.DENSE_WEIGHTS, found) == (
+        (TimeCost.DENSE_WEIGHTS, None, ""),
+        (TimeCost.DENSE_WEIGHTS, Dimension.GPU, "hopper"),
+        (TimeCost.DENSE_WEIGHTS, Dimension.DENSE, "16-bit"),
     )
 
 
@@ -91,5 +91,5 @@ def test_an_unknown_class_takes_the_value_for_all_and_is_named():
     assert unfitted(committed(), found) == ("gpu ada",)
     known = rates_for(committed(), classes("Qwen/Qwen3-32B", "H100-SXM-80GB"))
     rates = rates_for(committed(), found)
-    assert rates.seconds_each[Cost.LAUNCH] == committed().constants[Cost.LAUNCH].value
+    assert rates.seconds_each[TimeCost.LAUNCH] == committed().constants[TimeCost.LAUNCH].value
     assert rates.tpot_spread > known.tpot_spread

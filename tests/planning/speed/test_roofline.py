@@ -15,7 +15,7 @@ from plimsoll.planning.speed.formats import compute_format, is_native, peak, sto
 from plimsoll.planning.speed.layer_work import launches
 from plimsoll.planning.speed.roofline import (
     NETWORK_BYTES_PER_SECOND,
-    Cost,
+    TimeCost,
     Work,
     decode_step,
     link_rate,
@@ -45,13 +45,13 @@ def work(arch: Architecture, layout: Layout | None = None, gpu=H100) -> Work:
 def test_a_dense_step_reads_every_weight_once_over_the_bandwidth():
     attention = 4_096 * (32 + 8 + 8) * 128 + 32 * 128 * 4_096
     parameters = 4 * (attention + 3 * 4_096 * 14_336) + 128_000 * 4_096
-    seconds = decode_step(work(dense()), 1, 100)[Cost.DENSE_WEIGHTS]
+    seconds = decode_step(work(dense()), 1, 100)[TimeCost.DENSE_WEIGHTS]
     assert seconds == pytest.approx(2 * parameters / H100.bandwidth, rel=0.001)
 
 
 def test_the_cache_is_read_by_every_sequence_and_cut_over_ranks_until_kv_heads_run_out():
     def read(tensor: int) -> float:
-        return decode_step(work(dense(), Layout(tensor=tensor)), 10, 1_000)[Cost.CACHE_READ]
+        return decode_step(work(dense(), Layout(tensor=tensor)), 10, 1_000)[TimeCost.CACHE_READ]
 
     assert read(1) == pytest.approx(10 * 1_000 * 4 * 2 * 8 * 128 * 2 / H100.bandwidth)
     assert read(8) == pytest.approx(read(1) / 8)
@@ -60,14 +60,14 @@ def test_the_cache_is_read_by_every_sequence_and_cut_over_ranks_until_kv_heads_r
 
 def test_twice_the_prompt_is_twice_the_products_and_four_times_the_attention():
     one, two = prompt(work(dense()), 1_000), prompt(work(dense()), 2_000)
-    assert two[Cost.PROMPT_DENSE] == pytest.approx(2 * one[Cost.PROMPT_DENSE])
-    assert two[Cost.PROMPT_ATTENTION] == pytest.approx(4 * one[Cost.PROMPT_ATTENTION])
+    assert two[TimeCost.PROMPT_DENSE] == pytest.approx(2 * one[TimeCost.PROMPT_DENSE])
+    assert two[TimeCost.PROMPT_ATTENTION] == pytest.approx(4 * one[TimeCost.PROMPT_ATTENTION])
 
 
 def test_what_comes_after_a_cached_prefix_still_attends_to_it():
     fresh, after = prompt(work(dense()), 1_000), prompt(work(dense()), 1_000, before=1_000)
-    assert after[Cost.PROMPT_DENSE] == fresh[Cost.PROMPT_DENSE]
-    assert after[Cost.PROMPT_ATTENTION] == pytest.approx(3 * fresh[Cost.PROMPT_ATTENTION])
+    assert after[TimeCost.PROMPT_DENSE] == fresh[TimeCost.PROMPT_DENSE]
+    assert after[TimeCost.PROMPT_ATTENTION] == pytest.approx(3 * fresh[TimeCost.PROMPT_ATTENTION])
 
 
 @given(st.integers(1, 16), st.integers(16, 512), st.floats(0, 10_000), st.floats(0, 10_000))
@@ -79,16 +79,18 @@ def test_the_share_of_experts_hit_grows_from_one_tokens_choice_to_all(top_k, exp
 
 def test_only_layouts_with_ranks_to_reduce_over_communicate():
     alone = decode_step(work(dense()), 8, 100)
-    assert alone[Cost.ALL_REDUCE] == alone[Cost.ALL_REDUCE_BYTES] == 0
+    assert alone[TimeCost.ALL_REDUCE] == alone[TimeCost.ALL_REDUCE_BYTES] == 0
     pair = decode_step(work(dense(), Layout(tensor=2)), 8, 100)
-    assert pair[Cost.ALL_REDUCE] == 2 * 4
-    assert pair[Cost.ALL_REDUCE_BYTES] == pytest.approx(8 * 8 * 4_096 * 2 / 2 / H100.link.bytes_per_second)
+    assert pair[TimeCost.ALL_REDUCE] == 2 * 4
+    assert pair[TimeCost.ALL_REDUCE_BYTES] == pytest.approx(
+        8 * 8 * 4_096 * 2 / 2 / H100.link.bytes_per_second
+    )
 
 
 def test_a_pipeline_of_one_sequence_reads_all_stages_one_after_the_other():
     whole, staged = (decode_step(work(dense(), Layout(pipeline=p)), 1, 100) for p in (1, 4))
-    assert staged[Cost.DENSE_WEIGHTS] == whole[Cost.DENSE_WEIGHTS]
-    assert staged[Cost.LAUNCH] == whole[Cost.LAUNCH]
+    assert staged[TimeCost.DENSE_WEIGHTS] == whole[TimeCost.DENSE_WEIGHTS]
+    assert staged[TimeCost.LAUNCH] == whole[TimeCost.LAUNCH]
 
 
 @pytest.mark.parametrize(("ranks", "rate"), [(8, H100.link.bytes_per_second), (16, NETWORK_BYTES_PER_SECOND)])
@@ -121,8 +123,8 @@ def test_unpacked_experts_take_the_cores_time_instead_of_the_memorys():
     model = lookup("openai/gpt-oss-120b")
     assert model is not None
     unpacked, native = (decode_step(work(model.architecture, gpu=gpu), 8, 100) for gpu in (H100, B200))
-    assert unpacked[Cost.UNPACKING] > 0 == unpacked[Cost.EXPERT_WEIGHTS]
-    assert native[Cost.EXPERT_WEIGHTS] > 0 == native[Cost.UNPACKING]
+    assert unpacked[TimeCost.UNPACKING] > 0 == unpacked[TimeCost.EXPERT_WEIGHTS]
+    assert native[TimeCost.EXPERT_WEIGHTS] > 0 == native[TimeCost.UNPACKING]
 
 
 def test_layers_that_do_more_launch_more():

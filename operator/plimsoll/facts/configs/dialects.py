@@ -42,7 +42,7 @@ class Recipe:
 
 
 def read_recipe(config: Fields, method: str) -> Recipe | None:
-    """None where the object says that nothing is quantized."""
+    """What the object of a quantizing tool says; None where it says that nothing is quantized."""
     reader = _READERS.get(method)
     if reader is None:
         raise ConfigError(
@@ -64,7 +64,7 @@ def _all_but(skipped: Patterns, dtype: Dtype) -> Callable[[Names], Dtype | None]
 
 
 def _group_size(config: Fields, *names: str) -> int | None:
-    """Minus one is one group a channel, which costs next to nothing."""
+    """The size of a group; None where there is one group for each channel (minus one), whose scales take next to nothing."""
     found = config.integer(*names, least=-1)
     return found if found is not None and found > 0 else None
 

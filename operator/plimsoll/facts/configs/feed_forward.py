@@ -87,7 +87,7 @@ def feed_forward(fields: Fields, hidden: int, count: int) -> tuple[Ffn | None, .
 
 
 def _first(fields: Fields, names: tuple[str, ...]) -> int | None:
-    """Some families give a number, some one number a layer; all layers with experts are alike in practice."""
+    """A number that some families give once and some for each layer; in practice it is the same for all layers with experts."""
     for name in names:
         listed = fields.integers(name)
         if listed:
@@ -165,7 +165,7 @@ def _dense_beside_experts(fields: Fields, gated: bool) -> DenseFfn:
 
 
 def _sparse_layers(fields: Fields, count: int) -> Callable[[int], bool]:
-    """Which layers hold experts. Lists first, then periods; without either all do."""
+    """Which layers have experts: by a list, else by a period; where there is neither, all have."""
     for name, word in (("mlp_layer_types", "sparse"), ("moe_layer_freq", 1)):
         listed = fields.sequence(name)
         if listed is not None and len(listed) >= count:

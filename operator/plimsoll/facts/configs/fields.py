@@ -120,7 +120,7 @@ class Fields:
         return found if isinstance(found, Sequence) and not isinstance(found, str) else None
 
     def within(self, *names: str) -> Fields:
-        """The object under one of these keys, empty where there is none; what is assumed in it counts for the whole."""
+        """The object under one of these keys, empty where there is none. What is assumed in it is added to the list of the whole config."""
         return Fields(self.mapping(*names) or {}, self.assumed, self.outer)
 
     def objects(self, name: str) -> list[Fields] | None:
@@ -140,7 +140,7 @@ class Fields:
 
 
 def language_model(config: Mapping[str, object]) -> Fields:
-    """The language model's own fields; what only the outer object says (dtype, tying, quantization) is inherited."""
+    """The fields of the language model, with those that only the object around it has (dtype, tying, quantization)."""
     raw: Mapping[str, object] = config
     outer: dict[str, object] = {}
     while True:

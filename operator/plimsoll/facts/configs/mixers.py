@@ -95,7 +95,7 @@ def _softmax(fields: Fields, hidden: int, kind: str) -> Attention:
 
 
 def _has_output_gate(fields: Fields) -> bool:
-    """Qwen3-Next and its heirs gate by default and say so only since 3.5; AFMoE never says so."""
+    """Whether attention has an output gate. Qwen3-Next and its successors have one by default and state it only since 3.5; AFMoE never does."""
     stated = fields.flag("attn_output_gate")
     return fields.model_type in {"qwen3_next", "afmoe"} if stated is None else stated
 
@@ -171,8 +171,8 @@ def _indexer(fields: Fields, layer: int) -> Indexer | None:
 
 
 def _reads_others_picks(fields: Fields, layer: int) -> bool:
-    """True where a layer attends to what the scorer of an earlier one picked, and so has none: by letters (S), by a kind for each
-    layer, or by every how many layers there is one, counted from the last that surely has its own."""
+    """Whether a layer has no scorer, as it attends to what that of an earlier layer picked. Configs say so by letters (S), by a kind for each
+    layer, or by every how many layers there is a scorer, counted from the last layer that surely has one."""
     letters = fields.text("index_topk_pattern")
     if letters is not None:
         return letters[layer : layer + 1] == "S"

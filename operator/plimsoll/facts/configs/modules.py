@@ -65,12 +65,12 @@ class Module:
     names: tuple[str, ...]
     """Its possible names, from `layers.` on."""
     parameters: int
-    """In proportion to the other modules of its part."""
+    """Its size, in proportion to the other modules of its part."""
 
 
 def modules(layers: Sequence[Layer], hidden: int, *, beside: bool = False) -> Iterator[Module]:
-    """Every linear module of the decoder; of alike experts only the first. `beside`: experts stand next to an ordinary
-    `mlp`, not in it (Gemma-4)."""
+    """All linear modules of the decoder, of like experts only the first. With `beside`, experts are next to an ordinary `mlp` and not in it
+    (Gemma-4)."""
     for i, layer in enumerate(layers):
         for part, kind, sizes in (*_mixer_modules(layer, hidden), *_ffn_modules(layer, beside)):
             names = _NAMES[kind][-len(sizes) :]  # two matrices where there is no gate, which is named first
@@ -194,6 +194,6 @@ def _checked(expression: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """The name from `layers.` on: what stands before differs between the checkpoint and the engine."""
+    """The name from `layers.` on, as what is before that differs between the checkpoint and the engine."""
     before, found, after = name.partition("layers.")
     return found + after if found and before in _DECODERS else name

@@ -37,12 +37,12 @@ _BY_SPAN = ("gemma3", "gemma4", "modernbert", "olmo3", "mimo_v2", "gemma3n")
 
 
 _FROM_PADDING = frozenset(["roberta", "xlm-roberta", "camembert"])
-"""Families that count positions from behind the padding token, whose row and those before it no request can use."""
+"""Families whose positions begin after that of the padding token, so that no request can use the rows up to there."""
 
 
 def usable_positions(fields: Fields, stated: int) -> int:
-    """How long a request may be: fewer tokens than the table has rows where its first ones are never looked up, and no more than
-    a sentence model says of itself; the engine refuses to start with more.
+    """How many tokens a request may have: fewer than the table has rows, where its first rows are never used, and no more than a sentence
+    model states. The engine refuses to start with more.
     """
     if fields.model_type in _FROM_PADDING:
         padding = fields.integer("pad_token_id", least=0)
@@ -83,7 +83,7 @@ def _rotated_channels(fields: Fields, scaling: Fields, layers: Sequence[Layer]) 
 
 
 def _rotated_share(fields: Fields, scaling: Fields) -> float:
-    """Part of each head that turns; Gemma-4 tables hold the part that does not, too."""
+    """The part of each head that is rotated; tables of Gemma-4 have the rest as well."""
     if fields.model_type.startswith("gemma4"):
         return 1.0
     stated = scaling.number("partial_rotary_factor")

@@ -20,7 +20,7 @@ _Formats = Mapping[Part, Counter[Dtype | None]]
 
 
 def read_quantization(raw: Mapping[str, object], linears: Sequence[Module]) -> Quantization | None:
-    """None where the object says that nothing is quantized."""
+    """How a checkpoint is quantized; None where the object says that nothing is."""
     inner = raw.get("quantization")  # hf_quant_config.json holds everything one level down
     if isinstance(inner, Mapping):
         raw = {"quant_method": "modelopt", **inner}
@@ -66,7 +66,7 @@ def _summary(recipe: Recipe, linears: Sequence[Module], cache: Dtype | None) -> 
 
 
 def _main_format(formats: _Formats) -> Dtype | None:
-    """What most of the largest part has: experts where there are any, else dense feed-forward parts, else anything."""
+    """The format that most of the largest part has: of experts where there are any, else of dense feed-forward parts, else of any part."""
     for part in (Part.EXPERTS, Part.FFN, *formats):
         for dtype, _ in formats.get(part, Counter()).most_common():
             if dtype is not None:

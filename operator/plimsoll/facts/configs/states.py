@@ -21,7 +21,7 @@ def state_mixer(fields: Fields, hidden: int, kind: str, dtype: Dtype) -> Mixer:
 
 
 def _state_dtype(fields: Fields, default: Dtype) -> Dtype:
-    """As the config says; where it does not, the engine keeps this one family's states in full precision."""
+    """The format of states, as the config says; where it does not, the default, and full precision for Nemotron-H as in the engine."""
     stated = fields.dtype("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
     return stated or (Dtype.FLOAT32 if fields.model_type == "nemotron_h" else default)
 

@@ -1,6 +1,6 @@
-"""What a node's labels and resources say about its devices, one reader a vendor.
+"""What a node's labels and resources say about its devices, with one reader for each vendor.
 
-A new vendor is one file with a `read` and one line in `READERS`.
+A new vendor needs one file with a `read` and one line in `READERS`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEVICE_LABELS = (
     "eks.amazonaws.com/instance-gpu-",
     "karpenter.azure.com/sku-gpu-name",
 )
-"""Starts of all label keys that a reader looks at; the others cannot change a reading."""
+"""Prefixes of all label keys that a reader looks at; other labels cannot change a reading."""
 
 READERS = {
     Vendor.NVIDIA: (nvidia.read, "nvidia.com/"),
@@ -46,12 +46,12 @@ READERS = {
     Vendor.INTEL: (intel.read, "gpu.intel.com/"),
     Vendor.HABANA: (gaudi.read, "habana.ai/"),
 }
-"""With the domain of what the vendor's device plugin lets pods request."""
+"""By vendor: its reader, and the domain of the resources that its device plugin lets pods request."""
 DOMAINS = tuple(domain for _, domain in READERS.values())
 
 
 def read_node(node: NodeFacts) -> Reading:
-    """Every device that any vendor's reader finds on the node, every problem, and whose plugins hand out anything at all."""
+    """All devices and all problems that the vendors' readers find on a node, and the vendors whose device plugins offer anything there."""
     result = Reading()
     for vendor, (read, domain) in READERS.items():
         found = read(node)

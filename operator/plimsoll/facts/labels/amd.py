@@ -1,7 +1,7 @@
-"""AMD nodes: the node labeller's labels, under its present prefix or the older one, which counts devices in its keys.
+"""AMD nodes: the node labeller's labels, with its present prefix or the older one, which has counts of devices in its keys.
 
-No label says how many devices there are; what the node can allocate does. Partition modes cut a card into logical
-devices of equal parts; the labeller names the mode for a node whose cards are all cut alike.
+No label says how many devices there are, but what the node can allocate does. Partition modes cut a card into equal logical devices; the
+labeller names the mode where all cards of a node are cut alike.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _key(labels: Mapping[str, str], name: str) -> str | None:
 
 
 def _counted(labels: Mapping[str, str], name: str) -> list[str]:
-    """Keys of the older labeller, which ends them in the value: beta.amd.com/gpu.product-name.AMD_Instinct_MI300X=8."""
+    """Keys of the older labeller, which have the value at their end: beta.amd.com/gpu.product-name.AMD_Instinct_MI300X=8."""
     return sorted(key for key in labels if key.startswith(f"beta.amd.com/gpu.{name}."))
 
 
@@ -123,8 +123,8 @@ def _product(node: NodeFacts, resource: str) -> Named | Reading:
 
 
 def _memory(gpu: Gpu, vram: str | None, partition: str | None) -> tuple[int, tuple[str, ...]]:
-    """What the label says where it contradicts the catalogue. Of partitions it is not believed: labellers divide by
-    compute parts whatever the memory mode is."""
+    """Memory by the label where it contradicts the catalogue, else by the catalogue. For partitions the label is not believed, as labellers
+    divide by compute parts whatever the memory mode is."""
     match = re.fullmatch(r"(\d+)(G|Gi|GB|GiB)", vram or "")
     if match is None or partition:
         return gpu.memory_bytes, ()

@@ -1,4 +1,4 @@
-"""Cards that node feature discovery sees on a node's bus, whether or not anything hands them out."""
+"""Cards that node feature discovery sees on a node's PCI bus, whether or not anything hands them out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plimsoll.facts.labels.device import Problem, ProblemReason
 
 _PREFIX: Final = "feature.node.kubernetes.io/pci-"
 _CARDS: Final = re.compile(r"(?:(?:0302_|0300_)?(10de)|(?:0380_|1200_)(1002)|1200_(1da3))\.present")
-"""Classes of cards that compute; a display adapter of other vendors is on every mainboard."""
+"""Device classes and vendors of cards that compute. Other vendors' display adapters are on many mainboards and are left out."""
 _VENDORS: Final = {
     "10de": (
         "an NVIDIA",
@@ -23,7 +23,7 @@ _VENDORS: Final = {
 
 
 def unused(labels: Mapping[str, str]) -> tuple[Problem, ...]:
-    """Of a node that offers no devices: the card that it has all the same."""
+    """The problem of a node that offers no devices although it has a card."""
     for label in sorted(labels):
         if label.startswith(_PREFIX) and (found := _CARDS.fullmatch(label, len(_PREFIX))):
             which, resource, cure = _VENDORS[next(filter(None, found.groups()))]

@@ -1,7 +1,7 @@
-"""Nodes without accelerators: one device each, the whole host, of the best kind that its labels vouch for.
+"""Nodes without accelerators. Each has one device, which is the whole host, of the best kind that its labels show.
 
-How fast the memory is no label says, so the kinds of the catalogue carry a common socket's figures. How much of the host is
-free changes with every pod; it stands in the pool's free host memory and cores, not in counts of devices.
+No label says how fast the memory is, so the kinds in the catalogue have the figures of a common CPU. How much of the host is free is told
+by the pool's free host memory and cores, and not by its number of free devices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def host(labels: Mapping[str, str], memory_bytes: int | None) -> Device | None:
 
 
 def _kind(labels: Mapping[str, str]) -> tuple[str, tuple[Pair, ...]]:
-    """The catalogue's name, and the labels that vouch for it."""
+    """The catalogue's name of the kind, and the labels that show it."""
     arch = tuple((key, labels[key]) for key in _ARCH[:1] if labels.get(key))
     if any(labels.get(key) == "arm64" for key in _ARCH):
         return "CPU-ARM", arch

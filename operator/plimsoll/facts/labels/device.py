@@ -1,7 +1,7 @@
-"""What a reader of node labels answers: kinds of devices a node offers to pods, or why it cannot be used.
+"""What a reader of node labels returns: the kinds of devices that a node offers to pods, or why it cannot be used.
 
-One reader a vendor (`nvidia`, `amd`, ...), all of the same form; a reader sees a node's labels and what the node can
-allocate, nothing else, and never guesses: a product it cannot name is a problem that says which label would name it.
+There is a reader for each vendor (`nvidia`, `amd`, ...), all of the same form. A reader sees only a node's labels and what the node can
+allocate, and never guesses: where it cannot tell the product, it returns a problem that says which label would name it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ProblemReason(StrEnum):
     MIXED_DEVICES = "MixedDevices"
     INVALID_VALUE = "InvalidValue"
     NO_DRIVER = "NoDriver"
-    """Of a node that counts all the same, as one without accelerators."""
+    """The node counts all the same, as one without accelerators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class NodeFacts:
     allocatable: Mapping[str, int]
     """Extended resources, in devices."""
     declared_pins: tuple[Pair, ...] = ()
-    """The labels of that node class."""
+    """The labels of the admin's node class that this node belongs to."""
     declared_product: str | None = None
-    """The product an admin's node class gives to this node, for nodes that no labeller visits."""
+    """The product that this node class names, for nodes that no labeller labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One kind of schedulable device on a node; all of `count` are alike."""
+    """One kind of schedulable device on a node, of which there are `count`."""
 
     gpu: Gpu
     memory_bytes: int
@@ -57,22 +57,26 @@ class Device:
     pins: tuple[Pair, ...] = ()
     """Labels that a pod must select to land on these devices and no others that share the resource's name."""
     claim_selector: str | None = None
-    """The same for devices by claim: an expression over their attributes."""
+    """The same for devices that pods get by claim: an expression over device attributes."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """Why devices of a node cannot be used."""
+
     reason: ProblemReason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
+    """What a reader found on a node."""
+
     devices: tuple[Device, ...] = ()
     problems: tuple[Problem, ...] = ()
     plugged: frozenset[Vendor] = frozenset()
-    """Vendors whose cards a device plugin hands out, whether its node's labels can be read or not."""
+    """Vendors whose cards a device plugin hands out on the node, whether the labels can be understood or not."""
 
     def __add__(self, other: Reading) -> Reading:
         return Reading(
@@ -81,6 +85,7 @@ class Reading:
 
 
 def problem(reason: ProblemReason, message: str) -> Reading:
+    """A reading with nothing but a problem."""
     return Reading(problems=(Problem(reason, message),))
 
 

@@ -1,9 +1,8 @@
 """ResourceSlices: devices that pods get by claims (resource.k8s.io v1, and v1beta1 with its `basic` level).
 
-A slice lists devices one by one with attributes; here they become the same kinds of devices that labels give, each kind
-with the identities of its members, so that claims can be counted against them. A card that is cut into MIG slices is still
-listed whole by some drivers, and a card that may be cut is listed with every possible slice: the first is hidden behind its
-slices, the second counts as the card it is.
+A slice lists devices one by one with attributes. Here they become kinds of devices like those that labels give, each with the identities
+of its members, so that claims can be counted. Some drivers list a card that is cut into MIG slices as a whole card too, which then does
+not count; and some list a card that may be cut with every possible slice, which then counts as the card alone.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Claimable:
-    """A kind of device on a node, with the identities of those that count and of what stands in for them in claims."""
+    """A kind of device on a node, with the identities by which claims name its members."""
 
     device: Device
     identities: tuple[tuple[Identity, ...], ...]
-    """One entry a device: its own identity, then its potential partitions', any of which takes it when claimed."""
+    """For each device its own identity, and those of its possible partitions: a claim of any of these takes the device."""
 
 
 def parse_slice(item: Mapping[str, Any]) -> Slice | None:
@@ -102,7 +101,7 @@ def claimed(item: Mapping[str, Any]) -> tuple[tuple[Identity, ...], tuple[str, .
 
 
 def read(slices: Iterable[Slice]) -> tuple[tuple[Claimable, ...], tuple[Problem, ...]]:
-    """The kinds of devices in one node's slices; of a pool, only the newest generation counts."""
+    """The kinds of devices in one node's slices. Of each pool only the newest generation of slices counts."""
     slices = tuple(slices)
     newest: dict[tuple[str, str], int] = {}
     for part in slices:
@@ -231,7 +230,7 @@ def _part(gpu: Gpu, device: DraDevice) -> Gpu | None:
 
 
 def _memory(gpu: Gpu, device: DraDevice, partition: str | None) -> int:
-    """Drivers list what the card has; the runtime shows that less what the driver keeps, unless it is a MIG slice."""
+    """Memory that the runtime will show. Drivers list all that a card has, of which the driver keeps some, unless it is a MIG slice."""
     if device.memory_bytes <= 0:
         return gpu.memory_bytes
     is_card = gpu.vendor is Vendor.NVIDIA and not partition

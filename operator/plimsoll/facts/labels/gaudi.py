@@ -1,7 +1,7 @@
-"""Gaudi nodes: no labeller of their own, so the product comes from where it happens to be said, or is not known.
+"""Gaudi nodes. They have no labeller of their own, so the product is taken from wherever it is named.
 
-In this order: a label that names it, a node class of the admin's, a PCI identity by node feature discovery (which needs its device field switched
-on), an instance type that carries the generation in its name.
+These are looked at in turn: a label that names it, the admin's node class, a PCI identity by node feature discovery (which needs its device
+field switched on), and an instance type with the generation in its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""MIG slices as devices of their own: a profile's name, and the catalogue entry of the part of a card it stands for.
+"""MIG slices as devices of their own: the name of a profile, and the catalogue entry for the part of a card that it means.
 
-A slice has its share of memory and bandwidth by memory slices, of arithmetic by compute slices, and no link to any other:
-an engine never spans two of them.
+A slice's share of memory and bandwidth goes by memory slices, its share of operations by compute slices. It has no link to another slice,
+so an engine never spans two of them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from plimsoll.facts.gpus import GIB, MIB, Gpu, Link, LinkKind
 _PROFILE = re.compile(r"(?P<compute>\d+)g\.(?P<memory>\d+)gb(?P<rest>.*)", re.IGNORECASE)
 
 _ROUNDING = 0.1
-"""A profile's name rounds the gigabytes of its slices; what is further off is another card's profile."""
+"""Share by which the gigabytes in a profile's name may be off by rounding; where they are further off it is another card's profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
+    """The name of a MIG profile, such as 3g.40gb, in its parts."""
+
     compute: int
     gigabytes: int
     extras: str = ""
@@ -36,7 +38,7 @@ class MigProfile:
 
 
 def slice_of(gpu: Gpu, profile: MigProfile) -> Gpu | None:
-    """The part of `gpu` that a profile names, None where the card cannot be cut so."""
+    """The part of a card that a profile means; None where the card cannot be cut so."""
     slices = gpu.mig_slices
     if not 1 <= profile.compute <= slices:
         return None
@@ -63,6 +65,6 @@ def slice_of(gpu: Gpu, profile: MigProfile) -> Gpu | None:
 
 
 def _memory(gpu: Gpu, share: int, memory_slices: int) -> int:
-    """Each memory slice gives up about 128 MiB, and the instance once more: 1g.5gb shows 4,864 MiB of 5,120."""
+    """Memory of a slice. About 128 MiB are lost for each memory slice, and once more for the whole: 1g.5gb shows 4,864 MiB of 5,120."""
     whole_mib = round(gpu.memory_bytes / GIB) * 1024
     return (whole_mib * share // memory_slices - 128 * (share + 1)) * MIB

@@ -1,8 +1,8 @@
 """NVIDIA nodes: the labels of GPU feature discovery, or a cloud's own, beside what the device plugin lets pods request.
 
-A node is whole cards, cards shared by time slicing or MPS, or MIG slices: all alike under the strategy `single`, several
-resources side by side under `mixed`. Labels describe one product only, so a node with two products shows in counts that
-disagree. What a MIG slice is worth is `mig`; devices handed out by claims are `dra`.
+A node offers whole cards, cards shared by time slicing or MPS, or MIG slices: slices of one kind under the strategy `single`, several
+resources side by side under `mixed`. Labels describe only one product, so counts that disagree show that a node has two. `mig` knows what
+a MIG slice has, `dra` reads devices that pods get by claims.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CLOUD_PRODUCTS = (
 )
 _MIG_SUFFIX = re.compile(r"-MIG-(?P<profile>[0-9]+g\.[0-9]+gb[a-z0-9.+-]*)$", re.IGNORECASE)
 _TOLERANCE = 0.025
-"""A label within this share of the catalogue is the same card: drivers differ by a percent in what they keep."""
+"""A memory label that differs from the catalogue by no more than this share is of the same card: drivers keep more or less of it."""
 
 
 def read(node: NodeFacts) -> Reading:

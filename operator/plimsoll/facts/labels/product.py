@@ -1,4 +1,4 @@
-"""The one way every vendor's reader turns a product's name into a catalogue entry, or into a problem that helps."""
+"""How every vendor's reader turns a product's name into a catalogue entry, or into a problem that says what would help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plimsoll.facts.labels.device import NodeFacts, Pair, ProblemReason, Reading
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A product and the labels that named it: a pod that selects them lands on no other product."""
+    """A product, and the labels that name it, so that a pod which selects them lands on no other product."""
 
     gpu: Gpu
     pins: tuple[Pair, ...] = ()
@@ -19,7 +19,7 @@ class Named:
 def named(
     name: str, *, vendor: Vendor, resource: str, pins: tuple[Pair, ...] = (), source: str = ""
 ) -> Named | Reading:
-    """The entry `name` means; a problem where there is none, or where it is not by the vendor of the resource."""
+    """The entry that `name` means; a problem where there is none, or where it is of another vendor than the resource."""
     source = source or "label " + " with ".join(f"{key}={value}" for key, value in pins)
     try:
         gpu = gpu_named(name)
@@ -39,7 +39,7 @@ def named(
 
 
 def declared(node: NodeFacts, *, vendor: Vendor, resource: str) -> Named | Reading | None:
-    """What the admin's node class says; None where none covers the node."""
+    """The product that the admin's node class names; None where the node belongs to no class that does."""
     if node.declared_product is None:
         return None
     source = "the admin's node class"
@@ -49,6 +49,7 @@ def declared(node: NodeFacts, *, vendor: Vendor, resource: str) -> Named | Readi
 
 
 def unnamed(resource: str, label: str, remedy: str) -> Reading:
+    """The problem that no label says which product a node's devices are."""
     return problem(
         ProblemReason.MISSING_LABEL,
         f"the node offers {resource} but carries no label {label}; {remedy}, set the label, or declare a node class "

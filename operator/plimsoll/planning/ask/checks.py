@@ -1,4 +1,4 @@
-"""What can be told wrong before a device is looked at: contradictions in the spec, and between spec, model and engine."""
+"""What can be seen to be wrong before any device is looked at: contradictions in the spec, and between spec, model and engine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from plimsoll.planning.placing.budgets import budget_of
 from plimsoll.planning.placing.placement import PRODUCT_LABELS
 from plimsoll.planning.plan import Finding, Severity
 
-LIKELY: Final = 3
+MOST_NEAR: Final = 3
+"""How many similar names are suggested."""
 SHOWN: Final = 80
-"""Characters of a long value."""
+"""Characters of a long value that a finding shows."""
 
 
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
@@ -45,7 +46,8 @@ def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterat
 
 
 def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | None, tuple[Finding, ...]]:
-    """Catalogue names and label values for topology.gpuProducts; None where any product may be used."""
+    """The catalogue names and label values that topology.gpuProducts means, None where any product may be used; and findings about
+    names that are not known."""
     asked = intent.spec.topology.gpu_products
     if not asked:
         return None, ()
@@ -61,7 +63,7 @@ def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | 
         try:
             names.add(gpu_named(product).name)
         except UnknownGpu as error:
-            near = error.near or tuple(get_close_matches(product, sorted(labels), n=LIKELY))
+            near = error.near or tuple(get_close_matches(product, sorted(labels), n=MOST_NEAR))
             findings.append(
                 Finding(
                     severity=Severity.ERROR,
@@ -76,7 +78,7 @@ def products_of(intent: Intent, inventory: Inventory) -> tuple[frozenset[str] | 
 
 
 def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
-    """Prices and limits of the admin for products that are not known: they would reach no device, silently."""
+    """Findings about the admin's prices and limits for products that are not known, which would silently have no effect."""
     budget = budget_of(namespace, config)
     for field, products, effect in (
         ("prices.gpuHour", [price.product for price in config.prices.gpu_hour], "its price reaches no GPU"),
@@ -102,7 +104,7 @@ def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
 
 
 def check_sleep(intent: Intent) -> Iterator[Finding]:
-    """Where something else fixes the number of replicas, it never goes to none."""
+    """A finding where scaling to zero is asked for and has no effect, as something else fixes the number of replicas."""
     spec = intent.spec
     if spec.scaling.zero is None or (spec.replicas is None and spec.scaling.max is not None):
         return
@@ -122,7 +124,7 @@ def check_sleep(intent: Intent) -> Iterator[Finding]:
 
 
 def check_wake(intent: Intent, admin: OperatorConfig | None) -> Iterator[Finding]:
-    """A query that nobody answers; without an admin's file nobody knows."""
+    """A finding where waking depends on a query and the admin names no Prometheus. Without an admin's config that is not known."""
     zero, field = intent.spec.scaling.zero, "scaling.zero.wake.query"
     if admin is None or admin.prometheus_url is not None or zero is None or zero.wake.query is None:
         return
@@ -154,7 +156,7 @@ def _engine(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _watermark(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
-    """One that the engine cannot be told would hold back nobody, and the plan would say it does."""
+    """A finding where a watermark is set that the engine has no flag for: the plan would count on it, and it would have no effect."""
     asked = intent.spec.engine.watermark_permille
     if asked and not engine.has_watermark:
         field = "engine.watermarkPermille"
@@ -190,7 +192,7 @@ def _task(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
 
 
 def check_step(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Finding]:
-    """A step that somebody sets, against the longest request of a model that computes each whole."""
+    """A finding where somebody set a step that is smaller than the longest request, for a model that computes each request whole."""
     field, step = "engine.maxBatchedTokens", intent.spec.engine.max_batched_tokens
     if step is None or step >= longest or not model.architecture.encoder or not intent.binds(field):
         return
@@ -206,7 +208,7 @@ def check_step(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Find
 
 
 def _topology(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
-    """Wishes that no device could grant; what depends on devices is a rule of the layouts."""
+    """Findings about wishes that no device could grant. Those that depend on devices are rules about layouts."""
     topology = intent.spec.topology
     architecture = model.architecture
     if topology.expert_parallel and not architecture.is_moe:

@@ -1,4 +1,4 @@
-"""How long a request may be: the user's word, else what the declared traffic needs, else the model's own ceiling, said aloud."""
+"""How long a request may be: what the user set, else what the declared traffic needs, else the model's own limit, with a warning."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from plimsoll.planning.ask.values import as_set, explained
 from plimsoll.planning.plan import Finding, Origin, Severity, Value
 
 STEP: Final = 256
-"""Derived lengths are rounded up to this, so that a small change of the traffic changes no engine."""
+"""Derived lengths are rounded up to a multiple of this, so that a small change of the traffic changes no engine."""
 LEAST_SHORTENED: Final = 4096
-"""An inherited ceiling is not cut below this to make a model fit: the user should say what they need."""
+"""A length that nobody asked for is not cut below this to make a model fit: below it the user should say what they need."""
 FIELD: Final = "workload.contextTokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLength:
+    """The longest request that is planned for, and the reason for it."""
+
     tokens: int
     shorter: tuple[int, ...]
-    """To be taken instead, one after the other, where memory is short; none where somebody asked for this length."""
+    """Lengths to try instead, one after the other, where memory is short; none where somebody asked for this length."""
     value: Value
     findings: tuple[Finding, ...] = ()
 
 
 def model_ceiling(architecture: Architecture, intent: Intent) -> int:
-    """The longest request the model is made for, RoPE scaling of the user's included."""
+    """The longest request that the model is made for, with the user's RoPE scaling."""
     scaling = intent.spec.long_context
     if scaling is None:
         return architecture.max_positions
@@ -39,6 +41,7 @@ def model_ceiling(architecture: Architecture, intent: Intent) -> int:
 
 
 def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
+    """The length that is planned for, before memory is known."""
     ceiling = model_ceiling(architecture, intent)
     asked, lengths = intent.spec.workload.context_tokens, intent.lengths
     if asked is not None:
@@ -71,7 +74,7 @@ def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
 
 
 def shortened(context: ContextLength, tokens: int) -> ContextLength:
-    """A length that nobody asked for, cut to what the memory holds, which is said."""
+    """A length that nobody asked for, cut to what the memory holds, with a warning."""
     message = (
         f"no layout holds one request of {context.tokens:,} tokens, and nobody asked for that many (it follows from "
         f"{context.value.source}): {tokens:,} are planned. Set {FIELD} to what you need"
@@ -121,7 +124,7 @@ def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent)
 
 
 def _clamped(asked: int, ceiling: int, intent: Intent) -> ContextLength:
-    """A preset does not know the model: what it says beyond the model's limit is cut to it."""
+    """The length of a preset, which does not know the model, cut to the model's limit."""
     _, source = intent.source_of(FIELD)
     value = explained(
         "max_model_len",

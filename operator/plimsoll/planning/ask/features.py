@@ -16,11 +16,14 @@ from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 
 FIELD: Final = "memory.kvCacheDtype"
 PACKED_LATENTS: Final = "nvfp4_ds_mla"
-"""The engine's word for latents of 4 bits with their positions in one record."""
+"""The engine's word for a cache whose records hold latents in 4 bits together with their positions."""
 MOST_SLOTS: Final = 8
+"""The most adapters that are kept loaded where the user does not say how many."""
+ADAPTER_RANK: Final = 16
+"""The largest rank of adapters where the user does not say it; the engine's own default."""
 GUESSES: Final = {"ngram": 4, "draft": 4, "eagle": 3, "eagle3": 3, "mtp": 1}
-"""Tokens guessed at a time where the user leaves it open."""
-METHODS: Final = {"draft": "draft_model"}
+"""By method: tokens that are guessed at a time where the user does not say how many."""
+SPECULATION_METHODS: Final = {"draft": "draft_model"}
 
 
 def kv_dtype(intent: Intent, architecture: Architecture) -> tuple[Dtype | None, Value]:
@@ -39,7 +42,7 @@ def kv_dtype(intent: Intent, architecture: Architecture) -> tuple[Dtype | None, 
 
 
 def parse_kv_dtype(word: str) -> Dtype | None:
-    """What the engine's many spellings cost a token; None for a spelling that is not known."""
+    """The format that one of the engine's many words for it means; None for an unknown word."""
     if word.startswith(("fp8", "int8")):
         return Dtype.FP8 if word.startswith("fp8") else Dtype.INT8
     if word.startswith("nvfp4"):
@@ -56,7 +59,7 @@ def parse_kv_dtype(word: str) -> Dtype | None:
 
 
 def latents_refuse(word: str, architecture: Architecture) -> bool:
-    """Whether latents are kept in no such format: of those in 4 bits the engine has one that is made for them."""
+    """Whether the model caches latents, and the engine cannot keep them in this format. Of formats with 4 bits it has one made for them."""
     return word.startswith("nvfp4") and word != PACKED_LATENTS and architecture.is_latent
 
 
@@ -66,18 +69,18 @@ def lora_slots(spec: LLMDeploymentSpec) -> LoraSlots | None:
         return None
     loaded = adapters.max_loaded
     if loaded is None:
-        # Slots are the engine's for its life; a list that may grow does not decide them.
+        # The number of slots is fixed for the engine's life, so a list of adapters that may grow while it runs does not decide it.
         counted = min(MOST_SLOTS, max(1, len(adapters.items)))
         loaded = MOST_SLOTS if adapters.runtime_loading else counted
     return LoraSlots(
         max_loras=loaded,
-        max_rank=adapters.max_rank if adapters.max_rank is not None else 16,
+        max_rank=adapters.max_rank if adapters.max_rank is not None else ADAPTER_RANK,
         max_cpu_loras=adapters.max_on_host if adapters.max_on_host is not None else loaded,
     )
 
 
 def guesses(wish: Speculative) -> int:
-    """Tokens guessed at a time."""
+    """Tokens that are guessed at a time."""
     return wish.tokens if wish.tokens is not None else GUESSES[wish.method]
 
 
@@ -86,13 +89,13 @@ def speculation(spec: LLMDeploymentSpec, model: ModelFacts, draft: ModelFacts | 
     if wish is None:
         return None
     tokens = guesses(wish)
-    method = METHODS.get(wish.method, wish.method)
+    method = SPECULATION_METHODS.get(wish.method, wish.method)
     if wish.method == "ngram":
         return Speculation(method=method, tokens=tokens)
     if wish.method == "mtp":
         return Speculation(method=method, tokens=tokens, draft_layers=model.architecture.mtp_layers)
     if draft is None:
-        # The planner has said that the draft model is not known; its layers then count nothing.
+        # The draft model is not known, which is told elsewhere; here its layers count nothing.
         return Speculation(method=method, tokens=tokens)
     return Speculation(
         method=method,
@@ -104,7 +107,7 @@ def speculation(spec: LLMDeploymentSpec, model: ModelFacts, draft: ModelFacts | 
 
 
 def cache_bytes_per_token(architecture: Architecture) -> int:
-    """Of a small uniform model on one rank, in its own dtype."""
+    """Bytes that one token adds to the cache of a draft model on one rank, in the model's own dtype."""
     total = 0.0
     for layer in architecture.layers:
         mixer = layer.mixer

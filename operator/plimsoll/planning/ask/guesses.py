@@ -1,6 +1,7 @@
-"""What guessing asks of layouts and steps: beside adapters the engine starts only where a step can check every guess of all that may run.
+"""What speculative decoding needs of layouts and of the size of a step.
 
-Without adapters a step needs a token for each of them, as it does without guesses.
+With LoRA adapters, the engine starts only where a step has room for all guessed tokens of all requests that may run. Without them a
+step needs one token for each request, as it does without speculative decoding.
 """
 
 from __future__ import annotations
@@ -20,34 +21,35 @@ from plimsoll.planning.plan import Finding, Origin, Severity, Value
 STEP: Final = "engine.maxBatchedTokens"
 SEQUENCES: Final = "engine.maxSequences"
 CHECKED_FROM: Final = release("0.20.2")
-"""The oldest release whose check was read; sets of older ones stay as they are."""
+"""The oldest release that is known to check this. Sets of older releases stay as they are."""
 
-WHOLE_HEADS: Final = release("0.20.2")
-"""It cut a head like its model, and no head that it has takes what one stage hands to the next; from 0.32 on heads are whole. Of
-others it is not known."""
+CUTS_HEADS: Final = release("0.20.2")
+"""This release cuts a head into pipeline stages like its model, and no head that it has can take what one stage hands to the next.
+From 0.32 on heads are not cut; of the releases between it is not known."""
 HEADS: Final = ("eagle", "eagle3")
+"""Methods whose tokens are guessed by a head on top of the model."""
 
 
 def head_in_stages(spec: LLMDeploymentSpec, engine: EngineFacts) -> bool:
-    """Whether what guesses may run beside pipeline stages."""
+    """Whether speculative decoding, if it is asked for, works beside pipeline stages."""
     wish = spec.speculative
-    return wish is None or wish.method not in HEADS or engine.release != WHOLE_HEADS
+    return wish is None or wish.method not in HEADS or engine.release != CUTS_HEADS
 
 
 def tokens_each(spec: LLMDeploymentSpec, engine: EngineFacts) -> int:
-    """Tokens of a step that the engine must have for every request that may run."""
+    """Tokens of a step that the engine asks for, for each request that may run."""
     if spec.speculative is None or spec.adapters is None:
         return 1
     return guesses(spec.speculative) + 1 if checks_guesses(engine.release) else 1
 
 
 def checks_guesses(known: Version | None) -> bool:
-    """Whether a release refuses what it has no room for; one that is not known is taken for a new one."""
+    """Whether a release refuses to start where a step lacks room for guessed tokens. An unknown release counts as a new one."""
     return known is None or known >= CHECKED_FROM
 
 
 def check_guesses(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
-    """A step that somebody sets, too small for the requests that somebody sets, or even for one."""
+    """A finding where somebody set a step that is too small for the number of requests that somebody set, or even for one."""
     spec, each = intent.spec, tokens_each(intent.spec, engine)
     step, running = spec.engine.max_batched_tokens, _running(intent)
     if each == 1 or step is None or not intent.binds(STEP) or step >= running * each:
@@ -68,7 +70,7 @@ def check_guesses(intent: Intent, engine: EngineFacts) -> Iterator[Finding]:
 
 
 def with_guesses(task: Task, batched: int, why: Value) -> tuple[int, Value]:
-    """The step, raised where it is not somebody's word and the number of requests that it has to hold is."""
+    """The step with its reason, raised for guessed tokens where nobody set the step itself."""
     intent, step = task.intent, task.intent.spec.engine.max_batched_tokens
     each, running = tokens_each(intent.spec, task.engine), _running(intent)
     if each == 1 or batched >= running * each or (step is not None and intent.binds(STEP)):
@@ -90,6 +92,6 @@ def with_guesses(task: Task, batched: int, why: Value) -> tuple[int, Value]:
 
 
 def _running(intent: Intent) -> int:
-    """Requests that a step has to hold by somebody's word, else one."""
+    """The number of requests that a step must hold, where somebody set it, else one."""
     asked = intent.spec.engine.max_sequences
     return asked if asked is not None and intent.binds(SEQUENCES) else 1

@@ -1,8 +1,7 @@
-"""What is asked of a deployment, in the planner's words: lengths, load, targets and bounds, with nothing left implicit.
+"""What is asked of a deployment, in the planner's words: lengths, load, targets and bounds.
 
-The spec leaves most of itself open. Here the open parts that have one sensible reading get it (a typical length from a
-percentile, the bounds of the replicas), the rest stays None for `derive` and `choice` to decide. Whether it can be had
-is not asked here.
+Most fields of a spec are left out. Those that have one sensible meaning then get it here (a typical length from a percentile, the
+bounds on replicas); the others stay None and are decided by `settle` and `choice`. Whether all this is possible is not asked here.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from plimsoll.planning.plan import Origin
 ASSUMED_INPUT: Final = 1024
 ASSUMED_OUTPUT: Final = 256
 ASSUMED_CONCURRENCY: Final = 32
-"""Requests in flight on a replica when no load is declared: enough for layouts to differ in what they can batch."""
+"""Requests in flight on a replica when no load is declared: so many that layouts differ in how well they batch."""
 P99_OVER_P95: Final = 2.3263 / 1.6449
-"""How many times as far the 99th percentile of a normal distribution is from its median as the 95th."""
+"""How many times as far from the median the 99th percentile of a normal distribution is as the 95th."""
 
 Source = tuple[Origin, str]
 SourceOf = Callable[[str], Source]
@@ -32,25 +31,27 @@ SourceOf = Callable[[str], Source]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
+    """Tokens of prompts (input) and of answers (output)."""
+
     input_typical: int
     output_typical: int
     input_long: int | None
-    """p99, else p95; None where nothing is declared."""
+    """The declared p99, else p95, else twice the p50; None where nothing is declared."""
     output_long: int | None
     input_p99: int | None
-    """As declared, else of log-normal lengths with the p50 and p95; None where nothing is declared."""
+    """The declared p99, else that of log-normal lengths with the declared p50 and p95; None where nothing is declared."""
     output_p99: int | None
     declared: bool
 
     @property
     def live(self) -> int:
-        """Tokens a typical sequence holds when it ends: what running sequences are budgeted with."""
+        """Tokens of a typical sequence when it ends; the cache is shared out among running sequences by this."""
         return self.input_typical + self.output_typical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How many replicas there may be, before any load is counted."""
+    """How many replicas there may be, whatever the load."""
 
     fixed: int | None
     least: int
@@ -60,12 +61,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
+    """What is asked of one deployment."""
+
     namespace: str
     name: str
     spec: LLMDeploymentSpec
-    """Presets and defaults merged in."""
+    """The spec with presets and defaults merged in."""
     source_of: SourceOf
-    """Who set a field of the spec."""
+    """Says of each field of the spec who set it."""
     lengths: Lengths
     concurrency: int | None
     rate: Fraction | None
@@ -77,13 +80,14 @@ class Intent:
     wishes: Wishes
     headroom_bytes: int | None
     share: Fraction | None
-    """Of a time-sliced device."""
+    """The part of a shared device that the user asks for."""
     most_per_hour: Fraction | None
+    """The most money an hour that the deployment may cost."""
     generates: bool = True
     """False where a request is answered at once (a vector, a score, a class): nothing is decoded then."""
 
     def binds(self, field: str) -> bool:
-        """Whether a person set a field; a preset's value is a starting point that the ledger corrects."""
+        """Whether a field's value must be obeyed, as somebody set it. A preset's value is only a start that planning may correct."""
         return self.source_of(field)[0] not in (Origin.PRESET, Origin.DERIVED)
 
     @property
@@ -92,22 +96,22 @@ class Intent:
 
     @property
     def cores(self) -> int | None:
-        """What a host must have, where the user says it."""
+        """Cores that a host must have, where the user says so."""
         return None if self.spec.topology.cpu is None else self.spec.topology.cpu.cores
 
     @property
     def device(self) -> str:
-        """What a replica runs on, in a word."""
+        """What a replica runs on, as one word."""
         return "host" if self.on_cpu else "GPU"
 
     @property
     def hours(self) -> str:
-        """What costs are compared in where no money is known."""
+        """The unit in which costs are compared where prices are not known."""
         return f"{self.device}-hours"
 
     @property
     def work(self) -> str:
-        """What is delivered, in the word that costs are told by."""
+        """The unit of what is delivered, by which costs are told."""
         return "output token" if self.generates else "request"
 
     @property
@@ -142,7 +146,7 @@ def read_intent(namespace: str, name: str, spec: LLMDeploymentSpec, source_of: S
 
 
 def pooled(intent: Intent) -> Intent:
-    """The same for a task that decodes nothing: an answer counts as one token, and there is no time between tokens."""
+    """The intent of a task that decodes nothing: an answer counts as one token, and there is no time between tokens."""
     lengths = replace(
         intent.lengths,
         output_typical=1,

@@ -1,7 +1,7 @@
 """What `quantization.method` does to a checkpoint: nothing, quantize it while loading, or fail.
 
-Methods that read a quantized checkpoint need one of their own kind; online methods need one that is not quantized. Both
-mistakes end a start after minutes of loading, so they are found here.
+Methods for a quantized checkpoint need one of their own kind; methods that quantize while loading need one that is not quantized.
+Either mistake would end a start only after minutes of loading, so both are found here.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ ONLINE: Final = {
         method="nvfp4_per_token", weights=Dtype.NVFP4, activations=Dtype.NVFP4, group_size=16
     ),
 }
-"""Methods that quantize a 16-bit checkpoint while it loads, and what then lies in memory."""
+"""By method: the format in which a 16-bit checkpoint is in memory after it was quantized while loading."""
 
 DEPRECATED: Final = frozenset({"fbgemm_fp8"})
-"""Methods of checkpoints that the engine reads only with consent; of the others of that kind none can be planned."""
+"""Methods of checkpoints that the engine reads only where its user allows it by a flag. Other deprecated methods cannot be planned."""
 CONSENT: Final = "--allow-deprecated-quantization"
 CONSENT_FROM: Final = release("0.20.2")
-"""The oldest release of which it is known that it asks."""
+"""The oldest release that is known to ask for the flag."""
 
 _KINS: Final = (
     {"awq", "awq_marlin", "auto_awq", "cpu_awq", "moe_wna16"},
@@ -53,13 +53,13 @@ _KINS: Final = (
     {"fp8", "deepseek_v4_fp8"},
     {"bitsandbytes"},
 )
-"""Spellings of one checkpoint format."""
+"""Groups of methods that read the same checkpoints."""
 
 
 def as_served(
     model: ModelFacts, method: str | None, engine: EngineFacts
 ) -> tuple[ModelFacts, tuple[Finding, ...]]:
-    """The model as it will lie in memory, and what is wrong with the method."""
+    """The model as it will be in memory, and a finding where the method is wrong for it."""
     if method is None:
         return model, ()
     own = model.architecture.quantization
@@ -91,7 +91,7 @@ def as_served(
 
 
 def check_deprecated(spec: LLMDeploymentSpec, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
-    """A checkpoint that the engine reads only with its user's consent."""
+    """A finding where the engine reads the checkpoint only with its user's consent, and the consent is missing."""
     own = model.architecture.quantization
     asks = engine.release is None or engine.release >= CONSENT_FROM
     if own is None or own.method not in DEPRECATED or not asks:

@@ -1,4 +1,4 @@
-"""The first half of a plan: what is asked, merged and checked, or the findings that end it."""
+"""The first half of planning: the spec merged with presets and defaults, checked against model, engine and fleet."""
 
 from __future__ import annotations
 
@@ -39,28 +39,31 @@ POOLING: Final = ("embed", "rerank", "classify")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """What must be looked up before planning; a model that could not be read carries the resolver's sentence."""
+    """Facts that must be looked up before planning."""
 
     model: ModelFacts | None
     draft: ModelFacts | None = None
     engine: EngineFacts | None = None
-    """None: by engine.version of the resource, else the admin's default, else the newest known."""
+    """None: taken by engine.version of the resource, else by the admin's default, else of the newest version known."""
     problem: str | None = None
+    """Why the model could not be read, in the resolver's sentence."""
     reading: str | None = None
-    """Who reads a model that is not known yet."""
+    """A sentence that says who is reading a model that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
+    """What was read: a task to plan, or findings that say why there is none."""
+
     deployment: LLMDeployment
     facts: PlanFacts
     engine: EngineFacts | None
     digest: str
-    """Of the spec as planning reads it."""
+    """Digest of the spec's fields that planning reads."""
     digest_before: str
-    """The same, as the release before made it."""
+    """The same as the release before made it."""
     task: Task | None
-    """None where a finding is an error."""
+    """None where one of the findings is an error."""
     slots: tuple[Slot, ...] = ()
     findings: tuple[Finding, ...] = ()
     hints: tuple[str, ...] = ()
@@ -82,7 +85,7 @@ def read(
     learned: Learned,
     admin: OperatorConfig | None,
 ) -> Reading:
-    """`admin` is None where no admin's config is known; only what it would have to allow is then left open."""
+    """Reads and checks a deployment. `admin` is None where no admin's config is known; its defaults hold then."""
     config = admin or OperatorConfig()
     try:
         merged = effective(deployment.spec, deployment.namespace, config)
@@ -95,12 +98,12 @@ def read(
         facts.engine or engine_facts(merged.spec.engine.name, version), merged.spec.engine.image
     )
     products, unknown = products_of(intent, inventory)
-    # What may not be, or names no GPU, is wrong whatever the model turns out to be.
+    # What is not allowed, and names that are no GPU's, are wrong whatever the model turns out to be.
     anyway = (*check_trust(merged.spec, deployment.namespace, admin, engine), *unknown)
     model, unreadable = facts.model, _unknown_model(merged, facts)
     if model is None or unreadable is not None:
         stopped = _stopped(deployment, facts, engine, digests, (*filter(None, [unreadable]), *anyway))
-        # What serves already may grow meanwhile: where it finds room is no question of the model.
+        # Sets that serve already may grow meanwhile, which needs the devices and not the model.
         return replace(stopped, slots=_found(merged.spec, intent, inventory, products))
     if model.architecture.encoder or merged.spec.model.task in POOLING:
         intent = pooled(intent)
@@ -141,7 +144,7 @@ def read(
 
 
 def source_of(merged: Effective) -> SourceOf:
-    """Where a value came from, in the words of a plan."""
+    """A function from a field of the spec to who set it, in the words of a plan."""
 
     def find(field: str) -> Source:
         source = merged.source_of(field)
@@ -206,7 +209,7 @@ def _problems(error: SpecError) -> tuple[Finding, ...]:
 
 
 def _unknown_model(merged: Effective, facts: PlanFacts) -> Finding | None:
-    """The model, or a draft model: one that counted nothing would make everything fit."""
+    """A finding where the model or a draft model is not known. A draft model that counted nothing would make too much fit."""
     if facts.model is None:
         return _unreadable("model.source", merged.spec.model.source, facts)
     wish = merged.spec.speculative

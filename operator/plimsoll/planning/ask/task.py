@@ -1,4 +1,4 @@
-"""All that planning one deployment knows before it looks at a device."""
+"""All that is known of one deployment before any device is looked at."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from plimsoll.planning.ask.intent import ASSUMED_CONCURRENCY, Intent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
+    """One deployment to be planned: what is asked of it, and the facts of its model and engine."""
+
     intent: Intent
     model: ModelFacts
-    """As it will be in memory: online quantization is already applied."""
+    """As the model will be in memory: quantization while loading is applied already."""
     draft: ModelFacts | None
     engine: EngineFacts
     learned: Learned
@@ -23,7 +25,7 @@ class Task:
 
     @property
     def modest(self) -> int:
-        """Requests in flight on a replica that layouts are compared at when no load is declared."""
+        """Requests in flight on a replica at which layouts are compared when no load is declared."""
         asked = self.intent.spec.engine.max_sequences
         return ASSUMED_CONCURRENCY if asked is None else min(ASSUMED_CONCURRENCY, asked)
 

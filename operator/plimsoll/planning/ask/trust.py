@@ -1,7 +1,7 @@
-"""What a deployment may not ask for: what the admin's lists do not hold, and flags that the plan itself decides.
+"""What a deployment may not ask for: what the admin's lists do not allow, and flags that the plan itself decides.
 
-The lists are the admin's (`api.trust`); which flags are Plimsoll's is the engine's own file's knowledge. Where no admin's
-config is known, as on a laptop, its lists cannot be judged: what they would have to hold is then told, not refused.
+`api.trust` judges by the admin's lists; the engine's data file says which flags Plimsoll writes. Where no admin's config is known, as
+on a laptop, what the lists would have to allow is a warning and no error.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ def _owned_flags(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[Findi
                 message=f"{match.flag.name} is written by Plimsoll from the resource's own fields; a second one would "
                 "contradict the plan",
                 field=f"engine.extraArgs[{number}]",
-                value=name,  # what it is set to may be a key
+                value=name,  # without its value, which may be a secret
                 remedy="the field that `plimsoll import` makes of the flag",
             )

@@ -1,4 +1,4 @@
-"""How a decided value is written down for `explain`."""
+"""How a decided value is written down for `explain`, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def as_set(intent: Intent, name: str, field: str, value: str) -> Value:
-    """A value that somebody wrote: the user, a preset, a namespace's default."""
+    """A value that somebody has set: the user, a preset, or a default of the namespace."""
     origin, source = intent.source_of(field)
     return explained(name, value, "as set", origin=origin, source=source, changes=field, field=field)

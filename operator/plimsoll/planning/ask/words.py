@@ -1,7 +1,7 @@
-"""Words that a resource hands to the engine as they are: one that the version does not know ends its start, often after minutes.
+"""Words that a resource hands to the engine as they are. An unknown one ends the engine's start, often only after minutes.
 
-Judged only by the list of that very version. An image that is not the engine's own project's may know more: there it is told, not
-refused; and of parsers that a further argument brings along nothing is said.
+They are checked only where the flags of exactly this version are listed. An image that is not from the engine's own project may know
+more words, so there an unknown one is a warning and no error. Parsers are not checked where an extra argument loads further ones.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from plimsoll.planning.plan import Finding, Severity
 
 
 def check_words(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorConfig) -> Iterator[Finding]:
+    """Findings about words that this version of the engine does not know."""
     if engine.release is None or str(engine.release) != engine.flags_version:
         return
     for field, flag, word in _words(spec, engine):
@@ -24,7 +25,7 @@ def check_words(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorCo
             continue
         instead = engine.profile.stale_values.get(flag, {}).get(word)
         yield Finding(
-            severity=Severity.WARNING if _others_image(spec, engine, config) else Severity.ERROR,
+            severity=Severity.WARNING if _has_own_image(spec, engine, config) else Severity.ERROR,
             reason="UnknownWord",
             message=f"{field} is {word!r}, which {engine.name} {engine.version} does not know; it knows {', '.join(known)}",
             field=field,
@@ -34,7 +35,7 @@ def check_words(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorCo
 
 
 def _words(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[tuple[str, str, str]]:
-    """Field, flag and word as the engine compares it."""
+    """Each word with its field and its flag, spelled as the engine compares it."""
     brought = {
         match.flag.name
         for word in spec.engine.extra_args
@@ -46,13 +47,14 @@ def _words(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[tuple[str, 
     if backend is not None and backend.lower() != "auto":
         yield "engine.attentionBackend", "--attention-backend", backend.upper()
     tools = spec.tool_calling
-    # Without the model's own choice the engine never looks the parser up.
+    # Unless the model itself may choose to call tools, the engine never looks the parser up.
     if tools is not None and tools.auto_choice is not False and "--tool-parser-plugin" not in brought:
         yield "toolCalling.parser", "--tool-call-parser", tools.parser
     if spec.reasoning is not None and "--reasoning-parser-plugin" not in brought:
         yield "reasoning.parser", "--reasoning-parser", spec.reasoning.parser
 
 
-def _others_image(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorConfig) -> bool:
+def _has_own_image(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorConfig) -> bool:
+    """Whether the user or the admin names an image of their own for this version."""
     admins = any(listed(engine.version, vendor, config) is not None for vendor in ADMIN_FIELDS)
     return spec.engine.image is not None or admins

@@ -1,7 +1,7 @@
-"""What the user could change to fit, or to serve faster or cheaper: told beside the plan, never done unasked.
+"""What the user could change to fit, or to serve faster or cheaper. It is told beside the plan and never done unasked.
 
-Figures are bounds of the same kind as those that spare ledgers: weights read once a step. They say what a change is worth at
-best, not what it will be.
+The figures are bounds, as if a step did nothing but read the weights once. They say what a change is worth at best, not what it
+will be worth.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from plimsoll.planning.plan import Advice, PlanSet
 from plimsoll.planning.settle.sequences import held_sequences
 
 NEARLY: Final = 0.9
+"""The cache is what limits from this share of the sequences on that it holds."""
 WORTH: Final = 1.15
-"""A change that promises less is not worth a word."""
+"""How many times smaller weights must become for a format to be worth telling."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
+    """A format of weights that may be advised, and what it takes to have it."""
+
     name: str
     quantization: Quantization
     takes: str
@@ -57,7 +60,7 @@ _FORMATS: Final = (
 
 
 def advise(task: Task, gpu: Gpu, shown: PlanSet, hints: tuple[str, ...]) -> tuple[Advice, ...]:
-    """About the leading set, or the nearest layout where nothing fits; `hints` are the presets' own words."""
+    """Advice about the first set, or about the nearest layout where nothing fits. `hints` come from the presets."""
     return (
         *_weights(task, gpu, shown),
         *_cache(task, gpu, shown),
@@ -66,6 +69,7 @@ def advise(task: Task, gpu: Gpu, shown: PlanSet, hints: tuple[str, ...]) -> tupl
 
 
 def _weights(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
+    """Smaller formats of the weights that pay on this GPU."""
     own = task.model.architecture.quantization
     if own is not None and own.weights.bits <= Dtype.INT4.bits + 1:
         return
@@ -91,7 +95,7 @@ def _weights(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
 
 
 def _cache(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
-    """An 8-bit cache where the cache is what limits."""
+    """An 8-bit cache, where the cache limits how many requests run."""
     quantization = task.model.architecture.quantization
     capacity = cache_of(shown.ledger)
     already = shown.settings.kv_dtype is not None or (
@@ -112,13 +116,13 @@ def _cache(task: Task, gpu: Gpu, shown: PlanSet) -> Iterator[Advice]:
 
 @lru_cache(64)
 def quantized(model: ModelFacts, quantization: Quantization) -> ModelFacts:
-    """The bytes of a model follow from its architecture alone, layer by layer; each plan asks what other formats would take."""
+    """The model in another format of weights. Remembered, since working out its bytes goes over every layer and each plan asks for it."""
     architecture = replace(model.architecture, quantization=quantization)
     return replace(model, architecture=architecture, weights=weights_from_architecture(architecture))
 
 
 def _has_kernels(quantization: Quantization, gpu: Gpu) -> bool:
-    """Formats that pay on a GPU: native ones, and 4-bit integers where they are unpacked on the way."""
+    """Whether a format pays on a GPU: it does where it is native, and 4-bit integers do on NVIDIA and AMD GPUs without native FP4."""
     if quantization.weights is Dtype.INT4:
         return gpu.vendor in (Vendor.NVIDIA, Vendor.AMD) and Dtype.NVFP4 not in gpu.flops
     return quantization.weights in gpu.flops

@@ -24,6 +24,7 @@ MOST_ALTERNATIVES = 3
 
 
 def build_sets(task: Task, chosen: Chosen, demand: Demand, owner: str) -> tuple[PlanSet, ...]:
+    """The sets of all chosen options, with the number of replicas that was chosen for each."""
     total = chosen.covered
     return tuple(
         build_set(
@@ -34,7 +35,7 @@ def build_sets(task: Task, chosen: Chosen, demand: Demand, owner: str) -> tuple[
 
 
 def concurrency_of(task: Task, option: Option, demand: Demand, total: float, replicas: int) -> int:
-    """Requests in flight expected on one replica: its part of what was declared, else a modest load."""
+    """Requests in flight that are expected on one replica of an option: its part of the declared load, else a modest load."""
     most = max(1, option.candidate.most)
     intent = task.intent
     if demand.unit == "concurrency":
@@ -49,6 +50,7 @@ def concurrency_of(task: Task, option: Option, demand: Demand, total: float, rep
 
 
 def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int, owner: str) -> PlanSet:
+    """The set of a candidate, predicted at so many requests in flight on each replica."""
     candidate = settled(task, candidate)
     limit, why = queue_limit(task, candidate.at_most.requests_per_second if candidate.at_most else None)
     settings = replace(candidate.settings, max_queued_requests=limit)

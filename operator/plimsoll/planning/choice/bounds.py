@@ -1,8 +1,8 @@
-"""The least that a layout could cost on some devices: cheap figures that say which ones need no ledger at all.
+"""Bounds on what a layout could carry on some devices, which are cheap to work out and spare most layouts a ledger.
 
-A fleet of two hundred kinds of nodes admits thousands of pairs of layout and device, and a ledger with its predictions
-costs a millisecond. So each pair first gets a bound that the real figures cannot beat (weights and cache read once a step
-at the peak bandwidth, nothing else), and pairs whose bound is already worse than what was found are turned down by it.
+With two hundred kinds of nodes there are thousands of pairs of layout and device, and a ledger with its predictions takes a
+millisecond. So each pair first gets a bound that the real figures cannot beat (weights and cache are read once a step at the
+fitted speed of the device, and nothing else takes time). A pair whose bound is worse than what was found already is turned down.
 """
 
 from __future__ import annotations
@@ -20,75 +20,84 @@ from plimsoll.planning.memory.rank_weights import rank_weight_bytes
 from plimsoll.planning.placing.placement import Slot
 from plimsoll.planning.settle.derive import base_settings
 from plimsoll.planning.speed.rates import classes_of, committed_rates
-from plimsoll.planning.speed.roofline import Cost, Work
+from plimsoll.planning.speed.roofline import TimeCost, Work, share_of_experts_hit
 
 MOST_SEQUENCES: Final = 1024
-"""No engine version runs more at once unasked."""
+"""The most sequences that any engine version runs at once by default."""
 COARSE: Final = 4
-"""Steps to which a bound looks for the edge of the target: a bound may be loose, it may not be low."""
+"""To one part in how many a bound looks for the most requests that keep the target. A bound may be too high, but never too low."""
 OPTIMISM: Final = 0.98
-"""Rounding between these few terms and the prediction's many."""
+"""Factor on a bound's step time, so that rounding of its few terms never makes it longer than the prediction's many."""
+HALVINGS: Final = 6
+"""How often the range is halved in which the most sequences within a limit lie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a layout puts on a rank, whatever the device: computed once a plan."""
+    """The bytes that a layout puts on a rank, whatever the device; worked out once for all devices of a plan."""
 
     largest: int
+    """Weights on the rank that has most of them."""
     dense: int
-    """Sum over the stages of a pipeline, routed experts left out."""
+    """Weights that each decode step reads, summed over the stages of a pipeline, routed experts left out."""
     experts: int
+    """Routed experts, summed over the stages of a pipeline."""
     token: float
+    """Cache of one token."""
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
-    """What a kind of device makes of the largest terms of a decode step, whatever the layout."""
+class DeviceSpeed:
+    """How long a kind of device takes at least for the largest terms of a decode step, whatever the layout."""
 
     dense: float
-    """Seconds a byte."""
+    """Seconds for a byte of dense weights."""
     experts: float
+    """Seconds for a byte of routed experts."""
     cache: float
+    """Seconds for a byte of cache."""
     fixed: float
-    """Seconds a step."""
+    """Seconds for what every step has to do, however many sequences it holds."""
     sequence: float
+    """Seconds for each sequence in a step."""
 
 
-def speed_of(task: Task, slot: Slot) -> Speed:
-    """The fitted constants of the device's class; what a layout adds to them (collectives, products) only slows it down. Where a
-    ramp found any layout faster than they say, all of them count as that fast."""
+def device_speed(task: Task, slot: Slot) -> DeviceSpeed:
+    """From the fitted constants of the device's class; what a layout adds to them (collectives, products) only makes it slower. Where a
+    ramp found any layout of the model faster than predicted, all layouts count as that much faster."""
     architecture, bandwidth = task.model.architecture, slot.gpu.bandwidth
     work = Work.of(architecture, slot.gpu, Layout(), None)
     fastest = min((1.0, *(one.tpot for one in task.learned.speeds if one.key.model == task.model.digest)))
     rates = committed_rates(classes_of(work, task.engine)).seconds_each
     each = {cost: seconds * fastest for cost, seconds in rates.items()}
-    constant = (Cost.LAUNCH, Cost.EXPERT_LAYER, Cost.QUANTIZED_INPUT)
-    return Speed(
-        dense=each[Cost.DENSE_WEIGHTS] / bandwidth,
+    constant = (TimeCost.LAUNCH, TimeCost.EXPERT_LAYER, TimeCost.QUANTIZED_INPUT)
+    return DeviceSpeed(
+        dense=each[TimeCost.DENSE_WEIGHTS] / bandwidth,
         # Weights that are unpacked on the way cost operations instead of bytes.
-        experts=0.0 if work.unpacked else each[Cost.EXPERT_WEIGHTS] / bandwidth,
-        cache=each[Cost.CACHE_READ] / bandwidth,
+        experts=0.0 if work.unpacked else each[TimeCost.EXPERT_WEIGHTS] / bandwidth,
+        cache=each[TimeCost.CACHE_READ] / bandwidth,
         fixed=sum(work.fixed[cost] * each[cost] for cost in constant),
-        sequence=each[Cost.SEQUENCE],
+        sequence=each[TimeCost.SEQUENCE],
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What one replica can carry and give at the very best."""
+    """The most that one replica could carry and answer."""
 
     concurrency: float
-    """Within the latency target and the memory."""
+    """Requests in flight within the latency target and the memory."""
     tokens_per_second: float
-    """At a modest load."""
+    """Output tokens at a modest load."""
     requests_per_second: float
-    """At the most it carries."""
+    """Requests answered with `concurrency` in flight."""
 
 
 def weight_of(task: Task, layout: Layout) -> Weight:
+    """The weights and the cache that a layout puts on a rank."""
     ranks, weights = rank_weight_bytes(task.model, layout), task.model.weights
     experts = sum(ranks.experts)
-    # A step reads neither the rows of an embedding that is no head, nor encoders, nor drafts.
+    # A decode step reads no encoder, no draft layer, and of an embedding that is not also the head only a few rows.
     idle = (weights.embedding if weights.lm_head else 0) + weights.vision + weights.mtp
     return Weight(
         largest=ranks.largest,
@@ -98,7 +107,8 @@ def weight_of(task: Task, layout: Layout) -> Weight:
     )
 
 
-def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: float) -> Bound:
+def bound_of(task: Task, speed: DeviceSpeed, layout: Layout, weight: Weight, budget: float) -> Bound:
+    """The first, cheapest bound. `budget` is how many bytes of a device the engine may take."""
     lengths, intent = task.intent.lengths, task.intent
     room = max(0.0, budget - weight.largest)
     asked = intent.spec.engine.max_sequences
@@ -110,8 +120,8 @@ def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: f
         return _step(task, speed, layout, weight, running)
 
     if intent.itl_ms is not None:
-        edge = _within if weight.experts else _linear
-        most = edge(step, most, intent.itl_ms / 1000)
+        most_within = _most_by_halving if weight.experts else _most_on_line
+        most = most_within(step, most, intent.itl_ms / 1000)
     modest = max(1.0, min(most, float(task.modest)))
     return Bound(
         concurrency=most,
@@ -121,7 +131,7 @@ def bound_of(task: Task, speed: Speed, layout: Layout, weight: Weight, budget: f
 
 
 def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: float) -> Bound:
-    """The prediction for a cache that has all the memory beside the weights: no ledger will leave more."""
+    """A tighter bound: the prediction for a cache that gets all the memory beside the weights, which is more than any ledger leaves it."""
     settings, _ = base_settings(task, slot, layout, generous=True)
     room, intent = max(0.0, budget - weight.largest), task.intent
     tokens = room / weight.token if weight.token else None
@@ -141,25 +151,25 @@ def tight_bound(task: Task, slot: Slot, layout: Layout, weight: Weight, budget: 
     if not task.sized_by_load:
         return Bound(float(most), likely.output_tokens_per_second, best.requests_per_second)
     most, best = carried(intent, limit, at, steps=COARSE)
-    # The edge lies up to one step beyond what was found.
+    # The true most lies up to one step of the search beyond what was found.
     edge = min(limit, most + max(1, most // COARSE))
     rate = best.requests_per_second * edge / most
     return Bound(float(edge), likely.output_tokens_per_second, rate)
 
 
-def _step(task: Task, speed: Speed, layout: Layout, weight: Weight, running: float) -> float:
-    """Seconds in which all running sequences gain a token, at the very least."""
+def _step(task: Task, speed: DeviceSpeed, layout: Layout, weight: Weight, running: float) -> float:
+    """The least seconds of a decode step, in which each running sequence gains a token."""
     lengths = task.intent.lengths
     hit = _hit(task, running / layout.pipeline)
     context = lengths.input_typical if weight.token else 0
-    # A token's cache is counted for the stage that holds most of it: never more than all stages hold.
+    # The cache of a token counts as on the pipeline stage that holds most of it, which is never more than all stages together hold.
     cache = weight.token * context * running / layout.data
     read = weight.dense * speed.dense + weight.experts * hit * speed.experts + cache * speed.cache
     return OPTIMISM * (read + speed.fixed + running * speed.sequence)
 
 
-def _linear(step: Callable[[float], float], most: float, limit: float) -> float:
-    """The same where a step grows evenly with the sequences: without experts it does."""
+def _most_on_line(step: Callable[[float], float], most: float, limit: float) -> float:
+    """The most sequences whose step is within a limit, where its time grows evenly with them, as it does without experts."""
     base = step(0.0)
     slope = step(1.0) - base
     if base + slope > limit:
@@ -167,21 +177,22 @@ def _linear(step: Callable[[float], float], most: float, limit: float) -> float:
     return most if slope <= 0 else min(most, (limit - base) / slope)
 
 
-def _within(step: Callable[[float], float], most: float, limit: float) -> float:
-    """The most sequences whose step may be within a limit, rounded up: a bound must not be too low."""
+def _most_by_halving(step: Callable[[float], float], most: float, limit: float) -> float:
+    """The most sequences whose step is within a limit, rounded up, since a bound must not be too low."""
     if step(1.0) > limit:
         return 0.0
     if step(most) <= limit:
         return most
     low, high = 1.0, most
-    for _ in range(6):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if step(middle) <= limit else (low, middle)
     return high
 
 
 def _hit(task: Task, tokens: float) -> float:
+    """Share of the routed experts that so many tokens choose; 0 for a model without experts."""
     for layer, _ in task.model.architecture.kinds:
         if isinstance(layer.ffn, MoeFfn):
-            return float(1.0 - (1.0 - layer.ffn.top_k / layer.ffn.experts) ** max(1.0, tokens))
+            return share_of_experts_hit(layer.ffn, max(1.0, tokens))
     return 0.0

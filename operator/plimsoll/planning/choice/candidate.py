@@ -1,7 +1,7 @@
-"""One layout on one kind of device, worked out: its settings, its ledger, and how much it can carry within the target.
+"""One layout on one kind of device, worked out: its settings, its ledger, and how much it can carry within the latency target.
 
-Settings and ledger depend on each other: the cache decides how many sequences may run, and their number takes memory
-from the cache. Two ledgers settle it, because more sequences than the first one counted are never allowed by the second.
+Settings and ledger depend on each other: the size of the cache decides how many sequences may run, and their number takes memory
+from the cache. Two ledgers are enough, since the number of sequences only goes down from the first to the second.
 """
 
 from __future__ import annotations
@@ -41,15 +41,21 @@ from plimsoll.planning.speed.believing import belief
 from plimsoll.planning.speed.performance import Replica
 
 LIKELY: Final = 0.9
+"""Chance of keeping the latency target that a layout must have."""
 POOL_STEP: Final = 64 * 2**20
+"""Bytes to whose multiples a fixed cache is rounded down."""
 LEAST_SEQUENCES: Final = 8
-"""What a start is tried with where the engine's default leaves no cache."""
+"""Sequences that a layout is tried with where the engine's default of them leaves no cache."""
 LEDGERS: Final = 256
-"""Worked out last. What is free has no part in them, so a turn that follows another of the same deployment finds all of its own."""
+"""How many ledgers are remembered. They do not depend on what is free, so the next turn of a deployment finds all of its own."""
+BISECTION_STEPS: Final = 16
+"""To one part in how many the most requests in flight within the target are found."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Candidate:
+    """A layout that fits on a kind of device, worked out."""
+
     slot: Slot
     layout: Layout
     shape: Shape
@@ -58,9 +64,9 @@ class Candidate:
     ledger: Ledger
     values: tuple[Value, ...]
     most: int
-    """Requests in flight that one replica carries within the target; 0 where not even one meets it."""
+    """Requests in flight that one replica carries within the latency target; 0 where even a single one misses it."""
     at_most: Performance | None
-    """Prediction for that many; None where none is possible."""
+    """Prediction for so many in flight; None where none is possible."""
 
     @property
     def fits(self) -> bool:
@@ -80,7 +86,7 @@ class Candidate:
 
     @property
     def price(self) -> Fraction | None:
-        """Of a replica-hour."""
+        """Price of a replica for an hour; None where it is not known."""
         return None if self.slot.price is None else self.slot.price * self.devices
 
 
@@ -95,14 +101,15 @@ def load_of(intent: Intent, concurrency: int) -> Load:
 
 
 def attains(intent: Intent, performance: Performance) -> bool:
-    """Whether the target will be kept; it speaks of 99 in 100 requests, a prediction of the mean, so it must be likely."""
-    predicted = rule.Candidate(ttft_ms=performance.ttft_ms, tpot_ms=performance.tpot_ms, value=0.0)
-    limits = rule.Limits(ttft_ms=intent.ttft_ms, tpot_ms=intent.itl_ms)
+    """Whether the latency target will be kept. It is about 99 of 100 requests and the prediction about the mean, so keeping it by the
+    mean alone is not enough: it must be likely."""
+    predicted = rule.Predicted(ttft_ms=performance.ttft_ms, tpot_ms=performance.tpot_ms, value=0.0)
+    limits = rule.LatencyLimits(ttft_ms=intent.ttft_ms, tpot_ms=intent.itl_ms)
     return rule.chance(predicted, limits) >= LIKELY
 
 
 def evaluate(task: Task, slot: Slot, shape: Shape, layout: Layout) -> Candidate | Refusal:
-    """Worked out as the preset or the defaults say; where that does not fit, with all that is safe to take."""
+    """A layout worked out as the preset or the defaults say; where that does not fit, with as much of the device as is safe to take."""
     found = _evaluated(task, slot, shape, layout, generous=False)
     if isinstance(found, Refusal) and not task.intent.binds(UTILIZATION):
         return _evaluated(task, slot, shape, layout, generous=True)
@@ -149,7 +156,7 @@ def _evaluated(
 
 
 def settled(task: Task, candidate: Candidate) -> Candidate:
-    """With the ledger of its final settings. Fewer sequences than were weighed never take more memory, so it still fits."""
+    """The candidate with its last settings decided, and the ledger of those. It still fits, as it runs no more sequences than before."""
     slot, layout, settings, values = candidate.slot, candidate.layout, candidate.settings, candidate.values
     ledger = ledger_of(task, slot, layout, settings)
     if slot.hardware.sharing > 1 and settings.kv_cache_bytes is None and ledger.term("kv").bytes.low > 0:
@@ -168,7 +175,7 @@ def settled(task: Task, candidate: Candidate) -> Candidate:
 
 
 def _fixed_pool(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[EngineSettings, Value]:
-    """On a shared device nothing is profiled, since neighbours come and go: the pool is what surely remains of the share."""
+    """The size of the cache on a shared device, where nothing can be profiled since neighbours come and go: what the share surely leaves."""
     pool = max(0, int(ledger.term("kv").bytes.low)) // POOL_STEP * POOL_STEP
     why = explained(
         "kv_cache_bytes",
@@ -184,8 +191,8 @@ def _fixed_pool(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[E
 
 
 def _free_at_start(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tuple[EngineSettings, Value]:
-    """With a fixed pool the utilization is only what must be free at the start, when this process has its context already
-    and every neighbour may have all of its own part."""
+    """The utilization where the cache is fixed. It is then only the share of the device that must be free at the start, when this process
+    has its driver context already and every neighbour may have taken its whole part."""
     free = (ledger.budget_bytes - CONTEXT_AT_START) / slot.hardware.memory_bytes
     utilization = max(1, int(free * 100)) / 100
     why = explained(
@@ -202,7 +209,7 @@ def _free_at_start(slot: Slot, ledger: Ledger, settings: EngineSettings) -> tupl
 
 
 def room_for(candidate: Candidate, owner: str) -> int:
-    """Replicas that find devices, on hosts that have the memory and the disk for their pods."""
+    """Replicas that find devices on hosts with enough memory and disk for their pods."""
     return sum(room(pool, candidate.shape, candidate.layout, owner) for pool in hosts_of(candidate, owner))
 
 
@@ -259,7 +266,7 @@ def cache_of(ledger: Ledger) -> Capacity | None:
 def predictor(
     task: Task, slot: Slot, layout: Layout, settings: EngineSettings, ledger: Ledger
 ) -> Callable[[int], Performance]:
-    """Performance of a replica by the requests in flight on it."""
+    """A function from requests in flight on a replica to its performance, with the cache that the ledger leaves."""
     capacity = cache_of(ledger)
     tokens = capacity.tokens.mid if capacity is not None else None
     return predicting(task, slot, layout, settings, tokens)
@@ -268,6 +275,7 @@ def predictor(
 def predicting(
     task: Task, slot: Slot, layout: Layout, settings: EngineSettings, kv_tokens: float | None
 ) -> Callable[[int], Performance]:
+    """The same with a cache of so many tokens; None where the model has no cache."""
     replica = Replica.of(
         model=task.model,
         gpu=slot.gpu,
@@ -301,11 +309,11 @@ def _carried(
 
 
 def carried(
-    intent: Intent, limit: int, at: Callable[[int], Performance], *, steps: int = 16
+    intent: Intent, limit: int, at: Callable[[int], Performance], *, steps: int = BISECTION_STEPS
 ) -> tuple[int, Performance]:
-    """The most requests in flight within the target, at most `limit`, to one part in `steps`, and their prediction.
+    """The most requests in flight within the target and `limit`, to one part in `steps`, and the prediction for them.
 
-    Latency rises with concurrency, so a bisection finds the edge; without a target the cache is the only bound.
+    Latency rises with concurrency, so bisection finds them. Without a target `limit` is the answer.
     """
     top = at(limit)
     if not intent.has_target or attains(intent, top):
@@ -325,7 +333,7 @@ def carried(
 
 
 def unfitting(task: Task, slot: Slot, shape: Shape, layout: Layout) -> Candidate:
-    """A layout that memory turned down, worked out as far as its ledger: to show what is missing."""
+    """A layout that does not fit in memory, worked out as far as its ledger, to show what is missing."""
     settings, values = base_settings(task, slot, layout, generous=True)
     if not task.intent.binds("engine.maxSequences"):
         settings = replace(settings, max_num_seqs=min(settings.max_num_seqs, LEAST_SEQUENCES))

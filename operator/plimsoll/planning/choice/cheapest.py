@@ -1,8 +1,8 @@
 """Which candidates to run, and how many replicas of each: the cheapest sets that carry the load within the bounds.
 
-Costs are money where every candidate has a price, else GPU-hours. With a declared load the cheapest cover of it wins;
-without one, the lowest cost of the work done at a modest load. An exact search over at most one layout a slot finds mixed
-sets; a fixed order breaks every tie, so equal inputs choose alike.
+Costs are money where every candidate has a price, else GPU-hours. With a declared load, the sets that carry it for the least cost are
+chosen; without one, those with the lowest cost for the work that they do at a modest load. Sets on different hardware are found by an
+exact search over at most one layout on each slot. A fixed order breaks every tie, so equal inputs give equal choices.
 """
 
 from __future__ import annotations
@@ -25,26 +25,30 @@ PER_SLOT: Final = 3
 """Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
 NEAR: Final = rule.NEAR
 ROUNDING: Final = 1e-9
-"""Sums of the same terms in another order may differ by less."""
+"""Sums that differ by no more than this count as equal, as adding in another order changes the last digits."""
 MANY: Final = 10**9
+"""A number of replicas that stands for no limit."""
 MOST_STEPS: Final = 20_000
-"""Of the search; beyond it the best found so far stands. A fixed count, never a clock, so that answers repeat."""
+"""After how many steps the search ends with the best found so far. It is a count and no time limit, so that equal inputs choose alike."""
+COUNTS_TRIED: Final = 8
+"""How many numbers of replicas the search tries for an option, from the largest useful one down."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Option:
-    """A candidate with what the search needs of it."""
+    """A candidate as the search sees it."""
 
     candidate: Candidate
     capacity: float
-    """In units of the demand that one replica carries."""
+    """What one replica carries, in the demand's unit."""
     cost: float
-    """Of one replica, in the unit all options share."""
+    """Cost of one replica, in the unit that all options share."""
     room: int
+    """Replicas for which there are devices and budget."""
 
     @cached_property
     def order(self) -> tuple[object, ...]:
-        """Ties: fewer devices, simpler layouts, smaller GPUs, then names."""
+        """By cost; ties are broken by fewer devices, simpler layouts, smaller GPUs, and names."""
         candidate = self.candidate
         return (
             self.cost,
@@ -72,10 +76,13 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
+    """Options and how many replicas of each."""
+
     sets: tuple[tuple[Option, int], ...]
-    """Cheapest first."""
+    """The one that carries most first."""
     cost: float
     covered: float
+    """How much of the demand they carry."""
 
     @property
     def replicas(self) -> int:
@@ -83,7 +90,7 @@ class Chosen:
 
 
 def demand_of(intent: Intent, limits: Limits) -> Demand:
-    """The declared load within the bounds; a fixed number of replicas is obeyed exactly."""
+    """The declared load, within the bounds on replicas; a fixed number of replicas is obeyed exactly."""
     bounds = intent.bounds
     if intent.most_per_hour is not None:
         per_hour = (
@@ -97,13 +104,13 @@ def demand_of(intent: Intent, limits: Limits) -> Demand:
         )
     if bounds.fixed is None and intent.rate is not None:
         return Demand(amount=float(intent.rate), unit="rate", least=least, most=most, limits=limits)
-    # Zero replicas are planned as one, so that the plan is there when they come back.
+    # Zero replicas are planned as one, so that there is a plan when they are raised again.
     count = least if bounds.fixed is None else max(1, bounds.fixed)
     return Demand(amount=float(count), unit="replicas", least=count, most=count, limits=limits)
 
 
 def more_of(demand: Demand, least: int, most: int | None) -> Demand:
-    """The same with more replicas at least, within the user's own bound."""
+    """The demand with at least so many replicas, within the user's own limit `most`."""
     least = least if most is None else min(least, most)
     if demand.unit != "replicas":
         return replace(demand, least=max(demand.least, least))
@@ -112,7 +119,7 @@ def more_of(demand: Demand, least: int, most: int | None) -> Demand:
 
 
 def wanted_of(pinned: Plan, demand: Demand, intent: Intent, wished: int | None = None) -> int:
-    """Replicas that the pinned sets need for today's demand, further ones as the first set's."""
+    """Replicas that the pinned sets need for today's demand. Those beyond their present number count as the first set's."""
     bounds = intent.bounds
     if bounds.fixed is not None:
         return bounds.fixed
@@ -120,14 +127,15 @@ def wanted_of(pinned: Plan, demand: Demand, intent: Intent, wished: int | None =
         return max(bounds.least, wished if bounds.most is None else min(wished, bounds.most))
     left, wanted = demand.amount, 0
     for chosen in pinned.sets:
-        count = min(chosen.replicas, _carrying(chosen, demand, left))
+        count = min(chosen.replicas, _replicas_needed(chosen, demand, left))
         wanted += count
         left -= count * _carried(chosen, demand)
-    wanted = max(demand.least, wanted + _carrying(pinned.sets[0], demand, left))
+    wanted = max(demand.least, wanted + _replicas_needed(pinned.sets[0], demand, left))
     return wanted if demand.most is None else min(wanted, demand.most)
 
 
-def _carrying(chosen: PlanSet, demand: Demand, left: float) -> int:
+def _replicas_needed(chosen: PlanSet, demand: Demand, left: float) -> int:
+    """Replicas of a set that carry what is left of the demand."""
     return max(0, ceil(left / _carried(chosen, demand) - ROUNDING))
 
 
@@ -141,6 +149,7 @@ def _carried(chosen: PlanSet, demand: Demand) -> float:
 
 
 def capacity(candidate: Candidate, demand: Demand) -> float:
+    """What one replica of a candidate carries, in the demand's unit."""
     if demand.unit == "concurrency":
         return float(candidate.most)
     if demand.unit == "rate":
@@ -158,7 +167,7 @@ def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, mo
     cost = float(candidate.price if money and candidate.price is not None else candidate.gpu_hours)
     if demand.unit == "replicas":
         work = rate_at(task, candidate, max(1, min(task.modest, candidate.most)))
-        # Cost of a thousand output tokens a second; without a prediction the cost of a replica.
+        # The cost of a thousand output tokens a second; without a prediction, of a replica.
         cost = cost * 1000 / max(1.0, work) if work is not None else cost
         cost *= 1 + NEAR * mechanisms(candidate.layout)
     return Option(
@@ -167,19 +176,20 @@ def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, mo
 
 
 def mechanisms(layout: Layout) -> int:
-    """Kinds of parallelism beside tensor: each must be better by what predictions can tell apart, or it is not worth having."""
+    """How many kinds of parallelism a layout uses beside tensor. Each makes it count as dearer by what predictions cannot tell apart, so
+    that it is chosen only where it is clearly better."""
     extras = (layout.decode_context > 1, layout.pipeline > 1, layout.data > 1, layout.expert_parallel)
     return sum(extras)
 
 
 def allowed(candidate: Candidate, demand: Demand) -> int:
-    """Replicas of a candidate alone that the limits allow; a mix is held to them by the search."""
+    """Replicas that the limits allow where no other candidate runs; the search holds a mix of several to them."""
     most = demand.limits.allows(candidate.claim)
     return MANY if most is None else most
 
 
 def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
-    """The cheapest sets that cover the demand within the bounds, or the most that finds room, or None."""
+    """The cheapest options that carry the demand within the bounds; else as much as finds room; None where nothing does."""
     slots = _by_slot([option for option in offered if option.room > 0], demand)
     if most_carried(offered) < demand.amount - ROUNDING:
         return _as_much_as_possible(slots, demand)
@@ -191,7 +201,7 @@ def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
 
 
 def most_carried(offered: Sequence[Option]) -> float:
-    """What all room together could carry, each slot by its best option: a demand beyond it needs no search."""
+    """The most that could be carried if each slot were filled with its best option. A demand beyond it needs no search."""
     best: dict[tuple[int, str, str], float] = {}
     for option in offered:
         place = option.candidate.slot.order
@@ -200,7 +210,7 @@ def most_carried(offered: Sequence[Option]) -> float:
 
 
 def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
-    """A few options of each slot, slots in the order of their cheapest work."""
+    """A few options of each slot; the slots in the order of their lowest cost for what they carry."""
     grouped: dict[int, list[Option]] = {}
     for option in offered:
         grouped.setdefault(id(option.candidate.slot), []).append(option)
@@ -209,7 +219,7 @@ def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
         picks = [
             min(group, key=lambda option: (option.cost / option.capacity, option.order)),
             min(group, key=lambda option: option.order),
-            # One replica that carries all, or the largest there is.
+            # The one whose single replica carries most of the demand.
             min(group, key=lambda option: (-min(option.capacity, demand.amount), option.order)),
         ]
         slots.append(list(dict.fromkeys(picks))[:PER_SLOT])
@@ -217,7 +227,8 @@ def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
 
 
 class _Search:
-    """Depth first over slots, most replicas of the best work first, cut off where even ideal work costs too much."""
+    """A depth-first search over slots that tries many replicas first, and gives a branch up where even the cheapest way to carry what is
+    left of the demand would cost more than the best found so far."""
 
     def __init__(self, slots: list[list[Option]], demand: Demand) -> None:
         self.slots = slots
@@ -225,8 +236,9 @@ class _Search:
         self.steps = 0
         self.best: tuple[tuple[Option, int], ...] | None = None
         self.best_rank: tuple[object, ...] | None = None
-        ideal = [min(option.cost / option.capacity for option in group) for group in slots]
-        self.ideal = [min(ideal[index:]) for index in range(len(ideal))]
+        cheapest = [min(option.cost / option.capacity for option in group) for group in slots]
+        self.cheapest_from = [min(cheapest[index:]) for index in range(len(cheapest))]
+        """The least cost of a unit of the demand, from this slot on."""
 
     def run(
         self, index: int, left: float, replicas: int, cost: float, taken: tuple[tuple[Option, int], ...]
@@ -251,16 +263,16 @@ class _Search:
     def _hopeless(self, index: int, left: float, cost: float) -> bool:
         if self.best_rank is None:
             return False
-        floor = cost + max(0.0, left) * self.ideal[index]
+        floor = cost + max(0.0, left) * self.cheapest_from[index]
         best = self.best_rank[0]
         return isinstance(best, float) and floor > best + ROUNDING
 
     def _counts(
         self, option: Option, left: float, replicas: int, taken: tuple[tuple[Option, int], ...]
     ) -> range:
-        need = max(_pods(left, option), self.demand.least - replicas)
+        need = max(_replicas_carrying(left, option), self.demand.least - replicas)
         top = min(need, option.room, _still_allowed(self.demand, taken, option))
-        return range(top, max(0, top - 8), -1)
+        return range(top, max(0, top - COUNTS_TRIED), -1)
 
     def _keep(self, cost: float, taken: tuple[tuple[Option, int], ...]) -> None:
         devices = sum(option.candidate.devices * count for option, count in taken)
@@ -275,22 +287,22 @@ class _Search:
 
 
 def replicas_for(option: Option, demand: Demand) -> int:
-    """Replicas of one option alone that the demand takes."""
-    return max(demand.least, _pods(demand.amount, option))
+    """Replicas of an option that carry the whole demand alone."""
+    return max(demand.least, _replicas_carrying(demand.amount, option))
 
 
-def _pods(left: float, option: Option) -> int:
-    """Replicas that carry what is left."""
+def _replicas_carrying(left: float, option: Option) -> int:
+    """Replicas of an option that carry what is left of the demand."""
     return ceil(left / option.capacity - ROUNDING) if left > 0 else 0
 
 
 def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | None:
-    """Where the demand cannot be covered: the cheapest work first, until room or bounds end."""
+    """What is chosen where the demand cannot be carried whole: the cheapest for what they carry first, until room or limits end."""
     taken: list[tuple[Option, int]] = []
     left, replicas = demand.amount, 0
     for group in slots:
         option = min(group, key=lambda option: (option.cost / option.capacity, option.order))
-        need = max(_pods(left, option), demand.least - replicas)
+        need = max(_replicas_carrying(left, option), demand.least - replicas)
         count = min(need, option.room, _still_allowed(demand, taken, option))
         if count > 0:
             taken.append((option, count))
@@ -300,7 +312,7 @@ def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | 
 
 
 def _still_allowed(demand: Demand, taken: Sequence[tuple[Option, int]], option: Option) -> int:
-    """Replicas of an option beside what a mix has taken already."""
+    """Replicas of an option that the limits allow beside those that are taken already."""
     limits = demand.limits
     most = MANY if demand.most is None else demand.most - sum(count for _, count in taken)
     if limits != UNLIMITED:

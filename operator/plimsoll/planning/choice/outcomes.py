@@ -1,27 +1,25 @@
-"""The words for how a plan came out: what is missing, who has it, what would help."""
+"""Sentences about how a plan came out: why these sets, why none, and what would help. What is short is `shortage`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from plimsoll import names
-from plimsoll.api.quantity import format_gib
 from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.cheapest import Chosen, Demand
 from plimsoll.planning.choice.weighing import Weighed
-from plimsoll.planning.placing.budgets import claim_of
-from plimsoll.planning.placing.placement import Slot, has_memory, refusal, room, room_when_empty, same_devices
+from plimsoll.planning.placing.placement import Slot, refusal, room
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
 
 MOST_NAMED: Final = 3
+"""How many deployments or reasons a sentence names at most."""
 OF_SETS: Final = frozenset(
     {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "NoHostDisk", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
 )
-"""Reasons that speak of the sets of one plan."""
+"""Reasons of findings that are about the sets of one plan, and so not true of another plan's sets."""
 
 _UNSEEN: Final = (
     "the operator watches namespaces alone and sees no nodes; it counts on the node classes of the admin's config, and takes "
@@ -53,106 +51,25 @@ def no_devices(intent: Intent, inventory: Inventory, products: frozenset[str] | 
     else:
         message = f"none of {counted(len(inventory.pools), 'pool')} may be used: {'; '.join(reasons[:MOST_NAMED])}{_not_counted(inventory)}"
         ours = [pool for pool in inventory.pools if (pool.gpu.vendor is Vendor.CPU) is intent.on_cpu]
-        remedy = f"{_uncordoned(ours)}topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
+        remedy = f"{uncordoned(ours)}topology.gpuProducts, topology.nodeSelector, topology.tolerations or topology.cpu"
     return Finding(severity=Severity.ERROR, reason="NoGPUs", message=message, field="topology", remedy=remedy)
 
 
 def _not_counted(inventory: Inventory) -> str:
-    """Nodes that may well have GPUs."""
+    """A clause about nodes that may have GPUs and could not be counted; empty where there are none."""
     if not inventory.problems:
         return ""
     first, many = inventory.problems[0], counted(len({one.node for one in inventory.problems}), "node")
     return f"; {many} not counted with the GPUs that may be there, the first: {first.node}: {first.message}"
 
 
-def _uncordoned(pools: Sequence[Pool]) -> str:
-    """The nearest help, where somebody has only told nodes to take nothing new."""
+def uncordoned(pools: Sequence[Pool]) -> str:
+    """The simplest remedy, where nodes were only cordoned; empty where none is."""
     return "kubectl uncordon, " if any("cordoned" in pool.unavailable for pool in pools) else ""
 
 
-def no_room(shown: PlanSet, pools: Sequence[Pool], wanted: int, placed: int, owner: str) -> Finding:
-    """A layout is known, but not all replicas find devices now."""
-    empty = sum(room_when_empty(pool, shown.shape, shown.layout) for pool in pools)
-    free = sum(pool.free_devices for pool in pools)
-    found = f"{placed:,} of {counted(wanted, 'replica')} find"
-    if empty >= wanted:
-        holders = sorted(
-            {name for pool in pools for name, count in pool.held.items() if count and name != owner}
-        )
-        others = f"; held by {', '.join(holders[:MOST_NAMED])}" if holders else ""
-        reason = "NoFreeGPUs"
-        # Ranks that share every layer speak to one another over NVLink alone.
-        joined = shown.layout.tensor > shown.shape.devices
-        together = f", and all {shown.shape.pods} of a replica nodes of one NVLink domain" if joined else ""
-        message = (
-            f"{found} free GPUs: {free:,} {shown.hardware} are free, each pod of {shown.layout} needs {shown.shape.devices} on one node"
-            f"{together}{others}"
-        )
-        remedy = "free those GPUs, a higher priority, or fewer replicas"
-    else:
-        reason = "NoGPUs"
-        message = f"{found} GPUs: all {shown.hardware} together would hold {empty:,} of {shown.layout}"
-        remedy = f"{_uncordoned(pools)}more nodes, or fewer replicas"
-    return Finding(
-        severity=Severity.WARNING,
-        reason=reason,
-        message=message,
-        field="replicas",
-        value=str(wanted),
-        remedy=remedy,
-    )
-
-
-def no_host(shown: PlanSet, slots: Sequence[Slot]) -> Finding:
-    """Devices are there, but on hosts that are too small for the pod; or those of a pinned set are there no more."""
-    asked = shown.resources
-    pools = [pool for slot in slots if same_devices(slot.hardware, shown.hardware) for pool in slot.pools]
-    if not pools:
-        return gone(shown)
-    large = [pool for pool in pools if has_memory(pool, asked)]
-    if large:
-        free = [pool.host_free_disk_bytes for pool in large if pool.host_free_disk_bytes is not None]
-        most = (
-            f"no node with free {shown.hardware} has more than {format_gib(max(free))} of ephemeral-storage left"
-            if free
-            else f"no node with {shown.hardware} has more than {format_gib(max(pool.host_disk_bytes or 0 for pool in large))}"
-        )
-        return Finding(
-            severity=Severity.WARNING,
-            reason="NoHostDisk",
-            message=f"a pod of {shown.layout} needs {format_gib(asked.disk_bytes)} of local disk, and {most}",
-            field="storage",
-            remedy="nodes with more disk, or a volume for the weights: storage.weights.claim or storage.weights.claimTemplate",
-        )
-    largest = max(pool.host_memory_bytes or 0 for pool in pools)
-    return Finding(
-        severity=Severity.WARNING,
-        reason="NoHostMemory",
-        message=(
-            f"a pod of {shown.layout} needs {format_gib(asked.memory_bytes)} of host memory, and no node with {shown.hardware} "
-            f"gives more than {format_gib(largest)}"
-        ),
-        field="topology",
-        remedy="nodes with more memory, a smaller memory.kvOffload or memory.cpuOffload, or other GPUs",
-    )
-
-
-def gone(stands: PlanSet) -> Finding:
-    """What a pinned set runs on has left the fleet; whoever watches the clock replaces the plan in the end."""
-    return Finding(
-        severity=Severity.WARNING,
-        reason="HardwareGone",
-        message=(
-            f"no node that is there or declared could hold {stands.layout} on {stands.hardware}, which is planned; if none "
-            f"comes back the plan is made anew"
-        ),
-        field="topology",
-        remedy=f"bring those nodes back, or give the annotation {names.ANNOTATION_REPLAN} a new value to plan anew at once",
-    )
-
-
 def above_most(shown: PlanSet, demand: Demand, needed: int, most: int) -> Finding:
-    """The declared load is more than the user's own bound of replicas carries."""
+    """A finding that the declared load needs more replicas than the user's own limit allows."""
     load = (
         f"{demand.amount:,g} requests a second"
         if demand.unit == "rate"
@@ -185,7 +102,7 @@ def replicas_reason(intent: Intent) -> str:
 
 
 def does_not_fit(intent: Intent, weighed: Weighed, nearest: PlanSet | None) -> tuple[Outcome, Finding]:
-    """Why nothing is left: what the user fixed contradicts the model, or no device holds it."""
+    """Why no layout is left: what the user fixed contradicts the model, or no device holds it."""
     wishes = intent.wishes
     fixed = {
         f"topology.{name}": value
@@ -237,13 +154,13 @@ def _unfix(fixed: dict[str, int | bool]) -> str:
 
 
 def _value(fixed: dict[str, int | bool]) -> str:
-    """Beside the one field, or beside the group that holds several."""
+    """The value of the one field that is fixed, or of all that are, under the name of their group."""
     one = str(next(iter(fixed.values()))).lower()
     return one if len(fixed) == 1 else _words(fixed).replace("topology.", "")
 
 
 def spanning(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, ...]:
-    """Replicas over nodes live from a network that no label of a node describes well, unless one fabric joins them."""
+    """Findings about replicas that span nodes: unless one fabric joins these, they depend on a network that no node label describes well."""
     fabrics = {pool.key for slot in slots for pool in slot.pools if pool.fabric}
     found = []
     for chosen in sets:
@@ -267,7 +184,7 @@ def spanning(sets: Sequence[PlanSet], slots: Sequence[Slot]) -> tuple[Finding, .
 
 
 def to_be_made(sets: Sequence[PlanSet], slots: Sequence[Slot], owner: str) -> tuple[Finding, ...]:
-    """Replicas that wait for a node of a declared class."""
+    """Findings about replicas that wait for nodes of a declared class to be made."""
     declared = {pool.key: pool for slot in slots for pool in slot.pools if pool.declared_nodes}
     found = []
     for chosen in sets:
@@ -292,39 +209,10 @@ def _waiting(chosen: PlanSet, replicas: int, pool: Pool) -> Finding:
     )
 
 
-def over_budget(shown: PlanSet, demand: Demand, wanted: int, placed: int) -> Finding:
-    """Devices are there, but the namespace (or the user's own bound of money) allows no more of them."""
-    limits, claim = demand.limits, claim_of(shown)
-    product = limits.by_product.get(claim.product)
-    said, fields = [], []
-    for limit, each, words, field in (
-        (limits.devices, claim.gpus, "{:g} GPUs", "gpus"),
-        (product, claim.gpus, f"{{:g}} {claim.product}", "gpusByProduct"),
-        (limits.per_hour, claim.price, "{:g} an hour", "costPerHour"),
-    ):
-        if limit is not None and each and limit < each * wanted:
-            said.append(words.format(float(limit)))
-            fields.append(f"budgets.{field}")
-    money = "budgets.costPerHour" in fields
-    if limits.replicas is not None and limits.replicas < wanted:
-        said.append(counted(limits.replicas, "replica"))
-        fields.append("budgets.maxReplicas")
-    return Finding(
-        severity=Severity.WARNING,
-        reason="BudgetExhausted",
-        message=(
-            f"the budget leaves {' and '.join(said) or 'nothing more'}, which is enough for {placed:,} of "
-            f"{counted(wanted, 'replica')} of {shown.layout} on {shown.hardware}"
-        ),
-        field="cost.maxPerHour" if money else "replicas",
-        remedy=f"{'a higher cost.maxPerHour, ' if money else ''}a larger {' and '.join(fields) or 'budget'} in the admin's config, or fewer replicas",
-    )
-
-
 def fleet_findings(
     inventory: Inventory, intent: Intent, demand: Demand, *, money: bool
 ) -> tuple[Finding, ...]:
-    """What is not known of the fleet that the choice would want to know."""
+    """Findings about what is not known of the fleet and would matter for the choice."""
     found = []
     if inventory.nodes_unseen:
         found.append(
@@ -364,7 +252,7 @@ def fleet_findings(
 def why_chosen(
     chosen: Chosen, intent: Intent, demand: Demand, *, money: bool, slots: int, layouts: int
 ) -> str:
-    """The objective and what it was weighed against."""
+    """The objective of the choice, and among how many layouts it was made."""
     unit = "money" if money else intent.hours
     if demand.unit == "replicas":
         aim = f"the least {unit} for each {intent.work} at a modest load"

@@ -1,8 +1,8 @@
-"""Which of several layouts to take when each is only predicted: the cheapest that will probably keep the limits.
+"""Which of several layouts to take when each is only predicted: the best value that will probably keep the latency limits.
 
-A prediction is an interval, so keeping a limit is a chance. Errors are shared: where one layout of a model is slower than
-predicted its neighbours are too, so chances of two limits are not multiplied, the smaller one counts. Pure figures in, an
-index and a sentence out; what a layout costs is the caller's (throughput per GPU, or per price).
+A prediction is an interval, so a limit is kept with a probability, called chance here. The errors of two predictions go together:
+where a layout has slower first tokens than predicted it is slower in all else too. So the chances of two limits are not multiplied,
+the smaller one counts. What a layout is worth for its cost is the caller's to say (throughput per GPU, or per price).
 """
 
 from __future__ import annotations
@@ -14,38 +14,43 @@ from dataclasses import dataclass
 from plimsoll.planning.interval import Interval
 
 NEAR = 0.03
-"""Values this close are equal: predictions do not tell them apart."""
+"""Values that differ by no more than this share count as equal: predictions do not tell them apart."""
 PROBABLY = 0.5
+"""Least chance of keeping the limits that a layout is picked with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Predicted:
+    """The predicted latencies of one layout, and its value."""
+
     ttft_ms: Interval
     tpot_ms: Interval
     value: float
-    """What is had for one unit of cost, e.g. output tokens per second and GPU; larger is better."""
+    """What one unit of cost buys, e.g. output tokens per second and GPU; larger is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """None is no limit."""
+class LatencyLimits:
+    """The most that latencies may be. None is no limit."""
 
     ttft_ms: float | None = None
     tpot_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Pick:
+    """Which of the layouts is taken, and why."""
+
     index: int
     chance: float
-    """Of keeping the limits, 0 to 1."""
+    """Probability of keeping the limits, 0 to 1."""
     reason: str
 
 
-def choose(candidates: Sequence[Candidate], limits: Limits, *, at_least: float = PROBABLY) -> Chosen:
-    """The best value among those whose chance is `at_least`; where there is none, the largest chance.
+def pick(candidates: Sequence[Predicted], limits: LatencyLimits, *, at_least: float = PROBABLY) -> Pick:
+    """The best value among those whose chance is `at_least` so much; where there is none, the largest chance.
 
-    Among values that are equal within 3% the larger chance wins, then the earlier candidate.
+    Among values that count as equal the larger chance wins, then the earlier one.
     """
     if not candidates:
         raise ValueError("candidates: none were given, at least one is needed")
@@ -54,21 +59,21 @@ def choose(candidates: Sequence[Candidate], limits: Limits, *, at_least: float =
     if not fit:
         index = max(range(len(candidates)), key=lambda i: (chances[i], candidates[i].value, -i))
         reason = f"no layout keeps {_words(limits)} with a chance of {at_least:.0%}; this one comes nearest ({chances[index]:.0%})"
-        return Chosen(index=index, chance=chances[index], reason=reason)
+        return Pick(index=index, chance=chances[index], reason=reason)
     best = max(candidates[index].value for index in fit)
     near = [index for index in fit if candidates[index].value >= (1 - NEAR) * best]
     index = max(near, key=lambda i: (chances[i], -i))
     reason = f"the best value of {len(fit)} out of {len(candidates)} that keep {_words(limits)} (chance {chances[index]:.0%})"
-    return Chosen(index=index, chance=chances[index], reason=reason)
+    return Pick(index=index, chance=chances[index], reason=reason)
 
 
-def chance(candidate: Candidate, limits: Limits) -> float:
-    """The smaller of the chances that either limit is kept."""
+def chance(candidate: Predicted, limits: LatencyLimits) -> float:
+    """The probability that both limits are kept, taken as the smaller of the two."""
     return min(below(candidate.ttft_ms, limits.ttft_ms), below(candidate.tpot_ms, limits.tpot_ms))
 
 
 def below(predicted: Interval, limit: float | None) -> float:
-    """Chance that the truth is at most `limit`, errors being log-normal with 90% of them inside the interval."""
+    """Probability that the truth is at most `limit`, where errors are log-normal and 90% of them lie inside the interval."""
     if limit is None:
         return 1.0
     if limit <= 0:
@@ -82,9 +87,10 @@ def below(predicted: Interval, limit: float | None) -> float:
 
 
 _EDGE_SIGMAS = 1.645
+"""Standard deviations from the middle of a normal distribution to the ends of the range that holds 90% of it."""
 
 
-def _words(limits: Limits) -> str:
+def _words(limits: LatencyLimits) -> str:
     parts = [
         f"{name} {limit:g} ms"
         for name, limit in (("TTFT", limits.ttft_ms), ("TPOT", limits.tpot_ms))

@@ -1,4 +1,4 @@
-"""What to run when no layout keeps the promised latency: the one that comes nearest, said as such."""
+"""What to run when no layout keeps the latency target: the one that comes nearest to it, with a finding that says so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plimsoll.planning.plan import Finding, Severity
 
 
 def distance(intent: Intent, performance: Performance) -> float:
-    """How many times over its target the worse of the two latencies is."""
+    """How many times its target the worse of the two predicted latencies is."""
     ratios = [0.0]
     if intent.ttft_ms is not None:
         ratios.append(performance.ttft_ms.high / intent.ttft_ms)
@@ -26,7 +26,7 @@ def distance(intent: Intent, performance: Performance) -> float:
 def nearest_to_target(
     task: Task, weighed: Weighed, demand: Demand, owner: str, *, money: bool
 ) -> tuple[Task, Weighed, tuple[Finding, ...]]:
-    """Where nothing keeps the target even for one request: the nearest candidate, weighed again without a target."""
+    """Where no layout keeps the target even for one request: the candidate nearest to it, weighed again as if there were no target."""
     intent = task.intent
     predicted = [(c, c.at_most) for c in weighed.candidates if c.at_most is not None]
     best, performance = min(

@@ -1,7 +1,7 @@
-"""From one task and the devices it may use to weighed options, everything turned down named with its rule.
+"""From one task and the devices it may use to weighed options, with the rule by which each other layout was turned down.
 
-Pairs of layout and device are asked by the rules, then by cheap bounds, and only the promising ones by the ledger and the
-prediction, best bound first: the rest cannot be better than what was found, and is told so.
+Each pair of layout and device is put to the rules first, then to cheap bounds, and only promising pairs to the ledger and the
+prediction, the best bound first. Those that are left cannot be better than what was found, and are turned down for that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from plimsoll.planning.ask.features import kv_dtype
 from plimsoll.planning.ask.guesses import head_in_stages
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
-from plimsoll.planning.choice.bounds import Bound, Speed, Weight, bound_of, speed_of, tight_bound, weight_of
+from plimsoll.planning.choice.bounds import (
+    Bound,
+    DeviceSpeed,
+    Weight,
+    bound_of,
+    device_speed,
+    tight_bound,
+    weight_of,
+)
 from plimsoll.planning.choice.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice.cheapest import (
     ROUNDING,
@@ -45,23 +53,26 @@ from plimsoll.planning.plan import Rejected
 from plimsoll.planning.settle.derive import most_utilization
 
 MOST_REJECTED: Final = 400
-"""Kept in a plan, most telling first; a ConfigMap holds one megabyte."""
-SURE: Final = 3
+"""How many rejections a plan keeps, those that say most first, as a ConfigMap holds one megabyte."""
+SURE, EXPECTED, POSSIBLE = 3, 2, 1
+"""How likely a candidate is to fit."""
 ENOUGH: Final = 4
-"""The choice and its three alternatives."""
+"""Options that are looked for: the choice and its three alternatives."""
 
 
 MOST_MISSES: Final = 48
-"""Layouts that fit and miss the latency target, all of them so far, after which no more are asked."""
+"""After how many layouts that fit but miss the latency target no further ones are looked at, where none has kept it."""
 HOPELESS: Final = 1e6
-"""What misses the target at its best is looked at only where nothing keeps it, cheapest first all the same."""
+"""Factor on the cost of a layout that misses the target at its very best, so that it is looked at after all others, by cost still."""
 PLENTY: Final = 64
 """Typical sequences in the cache beyond which sharding it over ranks gains nothing."""
+PLENTY_SURE: Final = 1.5
+"""How many times as many tokens as are plenty a rough count of the cache must show, to be relied on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prospect:
-    """A layout on some devices before its ledger: what it costs, and the most it could carry for that."""
+    """A layout on some devices before it has a ledger: what it costs, and the most that it could carry."""
 
     slot: Slot
     layout: Layout
@@ -71,33 +82,37 @@ class Prospect:
     """Bytes of a device that the engine may take."""
     bound: Bound
     predicted: bool
-    """Whether the bound is a prediction or only the weights over the bandwidth."""
+    """Whether the bound is the tighter one, which is a prediction."""
     cost: float
-    """Of a replica; with no declared load, of the work it could do at best."""
+    """Cost of a replica; without a declared load, of a thousand output tokens a second at best."""
     capacity: float
+    """The most that a replica could carry, in the demand's unit."""
 
     @property
     def order(self) -> tuple[object, ...]:
-        return (self.cost / self.capacity, *_rank(self.layout), self.slot.order, self.predicted)
+        """The key by which prospects are looked at, the most promising first."""
+        return (self.cost / self.capacity, *self.layout.size_order, self.slot.order, self.predicted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
+    """What is left of all layouts on all devices, and what was turned down."""
+
     options: tuple[Option, ...] = ()
-    """Best first; sure ones where there are any, else those expected to fit."""
+    """Best first: those that surely fit where there are any, else those that are tight."""
     candidates: tuple[Candidate, ...] = ()
-    """All that fit, those that miss the latency target included."""
+    """All that fit, including those that miss the latency target."""
     refusals: tuple[tuple[Slot | None, Refusal], ...] = ()
-    """None: wherever it would run."""
+    """Each with its devices; None where the layout is refused on any devices."""
 
     @property
     def quality(self) -> int:
-        """3: something surely fits. 2: it is expected to. 1: it may. 0: nothing does."""
+        """How likely the likeliest candidate is to fit (SURE, EXPECTED, POSSIBLE); 0 where there is none."""
         return max((_likelihood(candidate) for candidate in self.candidates), default=0)
 
 
 class _Weighing:
-    """What was found so far, and whether anything further can matter."""
+    """What was found so far, and whether a further pair of layout and device can matter."""
 
     def __init__(self, task: Task, demand: Demand, owner: str, *, money: bool) -> None:
         self.task = task
@@ -111,9 +126,11 @@ class _Weighing:
         self.sure: list[Option] = []
         self.tight: list[Option] = []
         self._threshold: float | None = None
-        """None: to be computed again."""
+        """Cost that a further pair with room must stay below to matter; None where it is to be worked out again."""
         self._fourth = inf
+        """The same for a pair without room: the cost of the last alternative."""
         self._cheapest = inf
+        """The least cost of a unit of the demand among the options."""
         self._rooms: dict[tuple[object, ...], bool] = {}
 
     @property
@@ -121,7 +138,7 @@ class _Weighing:
         return self.sure or self.tight
 
     def ask_rules(self, slots: Sequence[Slot]) -> list[Prospect]:
-        """What the rules and the bare weight of the model let through, with first bounds."""
+        """The pairs that the rules and the bare weight of the model let through, with their first bounds."""
         kept = self._ask_model(slots)
         prospects: list[Prospect] = []
         for slot in slots:
@@ -130,7 +147,7 @@ class _Weighing:
                 largest_tried(self.task.model, slot.hardware.memory_bytes, self.question.wishes),
             )
             budget = slot.hardware.memory_bytes * most_utilization(self.task, slot)
-            speed = speed_of(self.task, slot)
+            speed = device_speed(self.task, slot)
             barred = refusal_on(Layout(), self.question, site, FORMAT_RULES)
             for layout in kept:
                 if layout.gpus > most:
@@ -147,7 +164,7 @@ class _Weighing:
         return prospects
 
     def _ask_model(self, slots: Sequence[Slot]) -> list[Layout]:
-        """Layouts that the model, the wishes and the format allow; the others are refused once, wherever they would run."""
+        """Layouts that the model, the user's wishes and the format allow. The others are refused once, for all devices."""
         model = self.task.model
         wishes = self.question.wishes
         most = max((largest_tried(model, slot.hardware.memory_bytes, wishes) for slot in slots), default=0)
@@ -161,12 +178,13 @@ class _Weighing:
         return kept
 
     def _prospect(
-        self, slot: Slot, site: Site, speed: Speed, layout: Layout, budget: float
+        self, slot: Slot, site: Site, speed: DeviceSpeed, layout: Layout, budget: float
     ) -> Prospect | Refusal:
+        """A layout on devices with its first bound, or why its weights or its shape rule it out."""
         spills = self.task.intent.spec.memory.cpu_offload is not None
         share = self.task.model.weights.total // layout.gpus
         if share > budget and not spills:
-            # Cheap and enough: a rank holds at least its part.
+            # A rank holds at least its equal part, which is cheap to work out and often settles it.
             return _too_heavy(layout, share, budget, slot)
         shape = shape_of(layout, site)
         if shape is None:
@@ -200,7 +218,7 @@ class _Weighing:
         )
 
     def _worth(self, slot: Slot, layout: Layout, bound: Bound) -> tuple[float, float]:
-        """Cost and capacity of a replica at its best."""
+        """Cost and capacity of a replica by its bound."""
         cost = layout.gpus * float(slot.price if self.money and slot.price is not None else slot.part)
         if self.demand.unit == "replicas":
             return cost * 1000 / max(1e-6, bound.tokens_per_second), 1.0
@@ -208,7 +226,7 @@ class _Weighing:
         return cost, max(carried, 1e-6)
 
     def predicted(self, prospect: Prospect) -> Prospect:
-        """With a bound by prediction; a target that not even one request keeps is left for last."""
+        """The prospect with the tighter bound. One that misses the target even for a single request is put behind all others."""
         slot, layout = prospect.slot, prospect.layout
         bound = tight_bound(self.task, slot, layout, prospect.weight, prospect.budget)
         cost, capacity = self._worth(slot, layout, bound)
@@ -217,6 +235,7 @@ class _Weighing:
         return replace(prospect, bound=bound, predicted=True, cost=cost, capacity=capacity)
 
     def evaluate(self, prospect: Prospect) -> None:
+        """Works a prospect out with its ledger, and keeps it as a candidate and an option, or as refused."""
         result = evaluate(self.task, prospect.slot, prospect.shape, prospect.layout)
         if isinstance(result, Refusal):
             self.refusals.append((prospect.slot, result))
@@ -229,10 +248,10 @@ class _Weighing:
             self._threshold = None
 
     def matters(self, prospect: Prospect) -> bool:
-        """Whether a pair could still be part of the best answer, or be one of its alternatives, at its very best."""
+        """Whether a pair could still be part of the best choice or one of its alternatives, if it were as good as its bound."""
         if self._threshold is None:
             self._weigh_options()
-        # Without room for it, a pair can only be an alternative.
+        # A pair without room can only be an alternative.
         threshold = (self._threshold if self._has_room(prospect) else self._fourth) or inf
         rest = max(0.0, self.demand.amount - prospect.capacity)
         unit = prospect.cost / prospect.capacity
@@ -248,8 +267,8 @@ class _Weighing:
         return found
 
     def _weigh_options(self) -> None:
-        """What a further pair must beat: the best answer so far and its alternatives."""
-        # Only what surely fits spares others: a tight one is taken where nothing sure is found at all.
+        """Works out what a further pair must cost less than: the best choice so far and its alternatives."""
+        # Only options that surely fit count here: a tight one is taken only where none surely fits, so it must not stop the search.
         options, demand = self.sure, self.demand
         self._threshold = self._fourth = inf
         if len(options) < ENOUGH:
@@ -275,10 +294,11 @@ def _likelihood(candidate: Candidate) -> int:
     if candidate.fits:
         return SURE
     capacity = candidate.ledger.capacity
-    return 2 if capacity is not None and capacity.concurrency_at_max_len.mid >= 1 else 1
+    return EXPECTED if capacity is not None and capacity.concurrency_at_max_len.mid >= 1 else POSSIBLE
 
 
 def question_of(task: Task, demand: Demand) -> Question:
+    """What the rules need to know about the task."""
     question = Question(
         architecture=task.model.architecture,
         wishes=task.intent.wishes,
@@ -287,7 +307,7 @@ def question_of(task: Task, demand: Demand) -> Question:
         release=task.engine.release,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         head_in_stages=head_in_stages(task.intent.spec, task.engine),
-        # A budget of nothing is no property of a layout: the one that would run is shown, and who forbids it.
+        # A budget of no GPUs at all turns down no layout: the plan is to show the one that would run, and that the budget forbids it.
         largest=None if task.intent.on_cpu else demand.limits.largest or None,
     )
     alone = replace(question, wishes=Wishes())
@@ -296,7 +316,7 @@ def question_of(task: Task, demand: Demand) -> Question:
 
 
 def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, money: bool) -> Weighed:
-    """Every layout on every kind of device: rules first, bounds next, predictions of bounds, the ledger last."""
+    """Weighs every layout on every kind of device: by rules first, then by bounds, then by predicted bounds, and by the ledger last."""
     weighing = _Weighing(task, demand, owner, money=money)
     waiting = [(prospect.order, prospect) for prospect in weighing.ask_rules(slots)]
     heapify(waiting)
@@ -336,16 +356,16 @@ def _too_heavy(layout: Layout, weights: int, budget: float, slot: Slot) -> Refus
 
 
 def _held_unsharded(task: Task, layout: Layout, weight: Weight, budget: float) -> str | None:
-    """Sharding the cache pays only where the cache binds: words for where it does not."""
+    """Why sharding the cache over ranks would not pay: without it the cache is large enough already. None where it may pay."""
     tokens = (budget - weight.largest) / (weight.token * layout.decode_context) if weight.token else inf
     wanted = max(task.context.tokens, PLENTY * task.intent.lengths.live)
-    if tokens < wanted * 1.5:
+    if tokens < wanted * PLENTY_SURE:
         return None
     return f"the cache holds about {tokens:,.0f} tokens on each rank without it, {wanted:,} are plenty"
 
 
 def _dearer(prospect: Prospect, demand: Demand, work: str) -> str:
-    """Why a bound was enough."""
+    """Why a layout was turned down by its bound alone: it costs more than what was found."""
     if demand.unit == "replicas":
         return (
             f"at its very best {prospect.bound.tokens_per_second:,.0f} {work}s/s on {counted(prospect.layout.gpus, 'GPU')}, which cost "
@@ -358,20 +378,9 @@ def _dearer(prospect: Prospect, demand: Demand, work: str) -> str:
     )
 
 
-def _rank(layout: Layout) -> tuple[int, ...]:
-    """Small and simple first; plain numbers, since thousands of layouts are compared."""
-    return (
-        layout.gpus,
-        layout.tensor,
-        layout.pipeline,
-        layout.data,
-        layout.expert_parallel,
-        layout.decode_context,
-    )
-
-
 def rejected(refusals: Sequence[tuple[Slot | None, Refusal]]) -> tuple[Rejected, ...]:
-    """Refusals that say the same of several kinds of hardware become one; small layouts first, bounds last."""
+    """The refusals as a plan keeps them: those that say the same of several kinds of hardware are one. Small layouts come first, and
+    those that were turned down for their cost last."""
     merged: dict[tuple[Layout, str, str], list[str]] = {}
     for slot, refusal in refusals:
         places = merged.setdefault((refusal.layout, refusal.rule, refusal.message), [])
@@ -381,5 +390,7 @@ def rejected(refusals: Sequence[tuple[Slot | None, Refusal]]) -> tuple[Rejected,
         Rejected(layout=layout, hardware=tuple(sorted(places)), rule=rule, message=message)
         for (layout, rule, message), places in merged.items()
     ]
-    rows.sort(key=lambda row: (row.rule == "cost", *_rank(row.layout), row.rule, row.hardware, row.message))
+    rows.sort(
+        key=lambda row: (row.rule == "cost", *row.layout.size_order, row.rule, row.hardware, row.message)
+    )
     return tuple(rows[:MOST_REJECTED])

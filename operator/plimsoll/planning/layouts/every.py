@@ -1,7 +1,7 @@
-"""Every layout worth asking about on some devices, and which of them the rules let through.
+"""Every layout worth trying on some devices.
 
-Tried are all tensor sizes up to eight and powers of two beyond, with pipeline, data, expert and context parallelism, up to
-a size at which the model would be spread far thinner than it needs. Memory is asked by whoever evaluates a layout.
+These are all tensor sizes up to eight and some beyond, with pipeline, data, expert and context parallelism, up to a size at which
+the model would be spread over far more devices than it needs. The rules and the memory ledger turn layouts down later.
 """
 
 from __future__ import annotations
@@ -19,34 +19,36 @@ TENSOR: Final = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 72)
 PIPELINE: Final = (1, 2, 3, 4, 6, 8, 16)
 DATA: Final = (1, 2, 4, 8, 16, 32, 64)
 LEAST_TRIED: Final = 8
-"""Sizes up to one full node are always tried."""
+"""Layouts of up to so many devices, which is a full node, are always tried."""
 SPREAD: Final = 4
-"""Beyond a node, sizes up to four times what the weights need: further out only the bill grows."""
+"""Larger layouts are tried up to so many times the devices that the weights need: beyond that only the cost grows."""
 MOST_TRIED: Final = 64
-"""Unless the weights alone need more."""
+"""No larger layouts are tried unless the weights alone need more devices."""
 USABLE: Final = 0.85
 """Share of a device that weights may fill if a useful cache is to remain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """A layout that was turned down, with the name of the rule and a sentence with its figures."""
+
     layout: Layout
     rule: str
     message: str
 
 
 def largest_tried(model: ModelFacts, memory_bytes: int, wishes: Wishes) -> int:
-    """Devices of the largest layout that is looked at; what the user fixed is looked at however large it is."""
+    """Devices of the largest layout that is tried; sizes that the user fixed are tried however large they are."""
     asked = (wishes.tensor or 1) * (wishes.pipeline or 1) * (wishes.data or 1)
     need = ceil(model.weights.total / (memory_bytes * USABLE))
     return max(LEAST_TRIED, asked, need, min(MOST_TRIED, SPREAD * need))
 
 
 def enumerate_layouts(architecture: Architecture, most: int, question: Question) -> tuple[Layout, ...]:
-    """All combinations up to `most` devices, smallest first; sizes the user fixed are tried whatever they are."""
+    """All combinations of up to `most` devices, the smallest first, and of the sizes that the user fixed."""
     wishes = question.wishes
     found: set[Layout] = set()
-    # Expert parallelism of a dense model is asked about only where the user wants it; it is refused once then.
+    # Expert parallelism of a dense model is tried only where the user asks for it, so that a rule refuses it by name.
     spreads = (False, True) if architecture.is_moe or wishes.expert_parallel else (False,)
     for tensor in _sizes(TENSOR, wishes.tensor):
         for pipeline in _sizes(PIPELINE, wishes.pipeline):
@@ -66,7 +68,7 @@ def enumerate_layouts(architecture: Architecture, most: int, question: Question)
 
 
 def cache_copies(architecture: Architecture, tensor: int) -> int:
-    """How many ranks hold the same cache under tensor parallelism: all of them with a latent, some with few KV heads."""
+    """How many tensor ranks hold the same part of the cache: all of them with latent attention, some where KV heads are fewer than ranks."""
     copies = 1
     for layer, _ in architecture.kinds:
         if isinstance(layer.mixer, LatentAttention):

@@ -1,4 +1,4 @@
-"""One way to cut a model over GPUs, and the words for it. Which layouts exist and why others do not is `layouts`."""
+"""One way to cut a model over GPUs, and its name. `every` lists the layouts that exist, `rules` turns layouts down."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ _SAID: Final = re.compile(r"tp(\d+)(?:-pp(\d+))?(?:-dp(\d+))?(-ep)?(?:-dcp(\d+))
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Layout:
+    """How many ranks there are of each kind of parallelism."""
+
     tensor: int = 1
     pipeline: int = 1
     data: int = 1
     expert_parallel: bool = False
-    """Experts whole and spread over tensor x data ranks, instead of each cut over them."""
+    """True where whole experts are spread over the tensor x data ranks; False where each expert is cut over them."""
     decode_context: int = 1
+    """Over how many of the tensor ranks the tokens of the cache are spread."""
 
     @property
     def gpus(self) -> int:
@@ -26,6 +29,18 @@ class Layout:
     def expert_ranks(self) -> int:
         """Over how many ranks the routed experts are spread (whole) or cut (sharded)."""
         return self.tensor * self.data
+
+    @property
+    def size_order(self) -> tuple[int, ...]:
+        """A key that sorts small and simple layouts first. Made of plain numbers, as thousands of layouts are compared."""
+        return (
+            self.gpus,
+            self.tensor,
+            self.pipeline,
+            self.data,
+            self.expert_parallel,
+            self.decode_context,
+        )
 
     def __str__(self) -> str:
         parts = [f"tp{self.tensor}"]
@@ -41,7 +56,7 @@ class Layout:
 
     @staticmethod
     def read(text: str) -> Layout | None:
-        """What `str` made of one, as a status keeps it; None of anything else."""
+        """The layout of a name that `str` made, as a status keeps it; None for any other text."""
         found = _SAID.fullmatch(text)
         if found is None:
             return None
@@ -61,4 +76,4 @@ class Shape:
 
     pods: int
     devices: int
-    """Of each pod."""
+    """Devices of each pod."""

@@ -1,4 +1,4 @@
-"""Formats of weights and of the cache that no kernel of the engine reads on a GPU's generation."""
+"""Formats of weights and of the cache that no kernel of the engine can read on a given GPU."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import Gpu, Vendor
 
 NVFP4_CACHE_EVERYWHERE: Final = Version(0, 30)
-"""0.29 still ends at its start on all but the first Blackwells; 0.32 reads such a cache from Ampere on."""
+"""From here GPUs from Ampere on read a cache of NVFP4. Version 0.29 ends at its start on all but the first Blackwells; 0.32 was seen to
+read it."""
 FIRST_BLACKWELL: Final = 10
-"""Compute capability of B200 and its kin, which have kernels of their own for such a cache."""
-_LEAST_LEVEL: Final = {
+"""Major compute capability of B200 and its like, which have kernels of their own for a cache of NVFP4."""
+LEAST_AMPERE: Final = (8, 0)
+"""Compute capability of the first Ampere GPUs."""
+_LEAST_CAPABILITY: Final = {
     Dtype.FP8: (8, 0),
     Dtype.NVFP4: (8, 0),
     Dtype.MXFP4: (8, 0),
@@ -23,14 +26,15 @@ _LEAST_LEVEL: Final = {
 
 
 def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:
+    """Why the GPU cannot run weights of this format, or None."""
     if quantization is None:
         return None
     if gpu.vendor is not Vendor.NVIDIA:
         if quantization.weights is Dtype.NVFP4:
             return f"NVFP4 weights need an NVIDIA GPU; this is {gpu.name}"
         return None
-    level = _level(gpu)
-    needed = _LEAST_LEVEL.get(quantization.weights)
+    level = _compute_capability(gpu)
+    needed = _LEAST_CAPABILITY.get(quantization.weights)
     if quantization.method in ("awq", "awq_marlin"):
         needed = (7, 5)
     if level is not None and needed is not None and level < needed:
@@ -41,12 +45,13 @@ def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:
 def unread_cache(
     architecture: Architecture, asked: Dtype | None, release: Version | None, gpu: Gpu
 ) -> str | None:
+    """Why the GPU cannot read a cache of the format that is asked for, or None."""
     if asked is not Dtype.NVFP4:
         return None
-    level = _level(gpu)
+    level = _compute_capability(gpu)
     first = level is not None and level[0] == FIRST_BLACKWELL
     early = release is not None and release < NVFP4_CACHE_EVERYWHERE
-    if not first and (early or level is None or level < (8, 0)):
+    if not first and (early or level is None or level < LEAST_AMPERE):
         needed = f"{FIRST_BLACKWELL} before version {NVFP4_CACHE_EVERYWHERE}" if early else "8.0"
         return f"a cache of NVFP4 needs an NVIDIA GPU of compute capability {needed}; {gpu.name} has {gpu.compute}"
     return next(
@@ -55,7 +60,7 @@ def unread_cache(
 
 
 def _unread_layer(mixer: Mixer | None, gpu: Gpu, *, first: bool) -> str | None:
-    """Layers of which no kernel reads a cache of NVFP4 (as of vLLM 0.32)."""
+    """Why no kernel reads a cache of NVFP4 of this layer (as of vLLM 0.32), or None."""
     only = f"on compute capability {FIRST_BLACKWELL} only; {gpu.name} has {gpu.compute}"
     match mixer:
         case LatentAttention(indexer=None):
@@ -69,6 +74,7 @@ def _unread_layer(mixer: Mixer | None, gpu: Gpu, *, first: bool) -> str | None:
     return None
 
 
-def _level(gpu: Gpu) -> tuple[int, int] | None:
+def _compute_capability(gpu: Gpu) -> tuple[int, int] | None:
+    """The compute capability as numbers that compare; None for GPUs of other vendors, which have none."""
     major, dot, minor = gpu.compute.partition(".")
     return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None

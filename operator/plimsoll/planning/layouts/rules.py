@@ -1,9 +1,9 @@
 """The rules by which a layout is turned down before any memory is counted, in one ordered registry.
 
-A rule is a small function of a layout and of what is asked; it answers with the figures that decide, or None. The first
-rule that answers names the rejection. Rules hold by architecture, quantization format, link and GPU class, never by a
-model's name. Shapes of quantized shards are `shards`, formats that a GPU cannot read `readable`; memory is the
-ledger's, and `layouts` asks it last.
+A rule is a small function of a layout and of what is asked. It returns a sentence with the figures that turn the layout down, or
+None. The first rule with a sentence names the rejection. Rules go by architecture, quantization format, link and GPU class, never by
+a model's name. `shards` has the rules about shapes of quantized shards, `readable` those about formats that a GPU cannot read.
+Memory is counted after all rules, by the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONTEXT_PARALLEL_FLAG: Final = "--decode-context-parallel-size"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the user fixed about the layout; None is left to Plimsoll."""
+    """What the user fixed about the layout; None is left to the planner."""
 
     tensor: int | None = None
     pipeline: int | None = None
@@ -44,23 +44,23 @@ class Wishes:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What the devices of one kind offer a layout, the best of all pools that have them."""
+    """What the devices of one kind offer to a layout: of each figure the best among all pools that have them."""
 
     gpu: Gpu
     devices_per_node: int
-    """Of the largest node."""
+    """Devices of the largest node."""
     devices: int
-    """Free or not, of the pool that has most: no replica can be larger."""
+    """Devices of the largest pool, free or not: no replica can have more."""
     fabric_devices: int = 0
-    """Of the largest NVLink domain that joins nodes; 0 where there is none."""
+    """Devices of the largest NVLink domain that joins nodes; 0 where there is none."""
     sharing: int = 1
     partition: str | None = None
     rdma: bool = False
-    """True where every node says it has RDMA between nodes."""
+    """True where the nodes of every pool say that they have RDMA between nodes."""
 
     @cached_property
     def joined(self) -> int:
-        """Most devices that one fast fabric joins: a board's, or an NVLink domain's over nodes."""
+        """The most devices that one fast fabric joins: those of a board, or of an NVLink domain over nodes."""
         if self.gpu.link.kind in (LinkKind.PCIE, LinkKind.HOST):
             return 1
         return max(min(self.gpu.link.domain, self.devices_per_node), self.fabric_devices)
@@ -68,22 +68,24 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
+    """What the rules know of the model, the engine and the user's wishes."""
+
     architecture: Architecture
     wishes: Wishes
     context_parallel: bool = True
     """Whether the engine's version can shard the cache over decode ranks."""
     largest: int | None = None
-    """Most devices of one replica that a budget allows."""
+    """The most devices of one replica that a budget allows; None is no limit."""
     share: Fraction | None = None
-    """Of a shared device, as the user asks for it."""
+    """The part of a shared device that the user asks for."""
     kv_dtype: Dtype | None = None
-    """Of the cache, as the user asks for it; None is the model's own."""
+    """The cache format that the user asks for; None is the model's own."""
     release: Version | None = None
-    """Of the engine; None where its version names none, which is taken for a new one."""
+    """The engine's release; None where its version names none, which then counts as a new one."""
     head_in_stages: bool = True
-    """Whether the engine's version takes what guesses for the model where that is cut into pipeline stages."""
+    """Whether the engine's version can run the head that guesses tokens beside pipeline stages."""
     tensors: tuple[int, ...] = ()
-    """Tensor sizes that the model and its format allow on their own, rising."""
+    """Tensor sizes that the model and its format allow, whatever the devices, the smallest first."""
 
 
 ModelRule = Callable[[Layout, Question], str | None]
@@ -289,8 +291,8 @@ def cache_format(layout: Layout, question: Question, site: Site) -> str | None:
 
 
 def pipeline_in_node(layout: Layout, question: Question, site: Site) -> str | None:
-    """Stages inside a fast link domain: each token waits for one stage after the other, and most GPUs of a node stay unused
-    by anything else. Stages are for crossing nodes or slow links."""
+    """Pipeline stages inside one fast link domain do not pay: each token waits for one stage after the other, while tensor ranks all work
+    on it at once. Stages are for crossing nodes or slow links."""
     if layout.pipeline == 1 or question.wishes.pipeline is not None:
         return None
     for tensor in question.tensors:
@@ -317,7 +319,7 @@ FORMAT_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("weight-format", weight_format),
     ("cache-format", cache_format),
 )
-"""What the GPU alone decides, wherever it is and however the model is cut."""
+"""Rules that the GPU alone decides, wherever it is and however the model is cut."""
 PLACE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("share", share),
     ("partitioned", partitioned),
@@ -332,7 +334,7 @@ SITE_RULES: Final = (*FORMAT_RULES, *PLACE_RULES)
 
 
 def first_refusal(layout: Layout, question: Question) -> tuple[str, str] | None:
-    """The first rule of the model, of the wishes or of its format that turns a layout down, wherever it would run."""
+    """The first rule about the model, the wishes or the format that turns a layout down on any devices, and its sentence."""
     for name, rule in MODEL_RULES:
         message = rule(layout, question)
         if message is not None:
@@ -346,7 +348,7 @@ def refusal_on(
     site: Site,
     rules: tuple[tuple[str, SiteRule], ...] = SITE_RULES,
 ) -> tuple[str, str] | None:
-    """The first rule that turns down a layout on some devices; the rules of the model are asked elsewhere."""
+    """The first rule that turns a layout down on some devices, and its sentence. `first_refusal` has those that hold on any devices."""
     for name, rule in rules:
         message = rule(layout, question, site)
         if message is not None:

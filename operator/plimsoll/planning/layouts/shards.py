@@ -1,8 +1,8 @@
 """Into which shapes a layout cuts a model's matrices, and which of them the quantized kernels refuse.
 
 A matrix cut by columns keeps its input side whole and divides its outputs; one cut by rows divides its inputs. Scales of
-quantized weights belong to blocks or groups, so a cut must not go through one: the engine notices only while loading,
-minutes after the pod started. Which layouts are tried is `layouts`, the other rules are `rules`.
+quantized weights belong to blocks or groups, and a cut must not go through one. The engine would notice only while loading,
+minutes after the pod started. The other rules about layouts are in `rules`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,25 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.planning.layouts.layout import Layout
 
 MARLIN_OUTPUT = 64
+"""The Marlin kernel needs outputs in whole multiples of this."""
 MARLIN_INPUT = 128
+"""The same for its inputs."""
 NVFP4_GROUP = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One side of one kind of matrix, as it lies on a rank."""
+    """The side of a kind of matrix that a layout cuts, as it is on one rank."""
 
     matrix: str
     side: str
     """output: cut by columns; input: cut by rows."""
     size: int
+    """Its length on one rank."""
     whole: int
+    """Its length in the whole matrix."""
     ways: int
+    """Over how many ranks it is cut."""
 
     def __str__(self) -> str:
         cut = f"{self.whole}/{self.ways} = " if self.ways > 1 else ""
@@ -66,7 +71,7 @@ def shards(architecture: Architecture, layout: Layout) -> Iterator[Shard]:
 
 
 def _left_alone(quantization: Quantization | None) -> frozenset[Part]:
-    """Parts that are not in the checkpoint's main format anywhere."""
+    """Parts of the model of which nothing is in the checkpoint's main format."""
     if quantization is None:
         return frozenset()
     plain = {deviation.part for deviation in quantization.deviations if deviation.share >= 1.0}

@@ -1,7 +1,7 @@
-"""Constants that measurement gave the memory formulas: value, how far truth strays from it, and what it was fitted on.
+"""Fitted constants of the memory formulas: each with its value, how far real starts are from it, and what it was fitted on.
 
-They live in data/overheads.yaml, written by the benchmark that fits them, and are handed to the formulas as one value,
-so that a fit that left something out can be scored with the same code. None is keyed by a model's name.
+They are in overheads.yaml, which the benchmark that fits them writes. The formulas get them all as one value, so that a fit which
+left some measurements out can be scored with the same code. None is for a model by its name.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from plimsoll.facts.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class MemoryConstant:
     value: float
     spread: float
-    """Half the width of the interval that held 90% of the measurements, in the value's unit."""
+    """Half the width of the interval that held 90% of the measurements, in the unit of the value."""
     rows: int
-    """How many measurements it rests on; 0 where it was read from the engine's code or taken from a neighbour."""
+    """How many measurements it was fitted on; 0 where it was read from the engine's code or taken over from a similar constant."""
     fitted_on: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
-    named: Mapping[str, Constant]
+class MemoryConstants:
+    named: Mapping[str, MemoryConstant]
 
-    def __getitem__(self, name: str) -> Constant:
+    def __getitem__(self, name: str) -> MemoryConstant:
         return self.named[name]
 
     def value(self, name: str) -> float:
@@ -36,15 +36,15 @@ class Constants:
 
 
 @cache
-def fitted_constants() -> Constants:
-    """Those that come with this version."""
+def fitted_constants() -> MemoryConstants:
+    """The constants that come with this release."""
     return parse_constants(own_data("plimsoll.planning.memory", "overheads.yaml"))
 
 
-def parse_constants(data: Mapping[str, Any]) -> Constants:
-    return Constants(
+def parse_constants(data: Mapping[str, Any]) -> MemoryConstants:
+    return MemoryConstants(
         named={
-            name: Constant(
+            name: MemoryConstant(
                 value=float(entry["value"]),
                 spread=float(entry["spread"]),
                 rows=int(entry["rows"]),

@@ -1,9 +1,9 @@
-"""What one layer keeps in the cache: bytes of a page, tokens of a block, and how long its blocks stay live.
+"""What one layer keeps in the cache: bytes of a page, tokens of a block, and for how long blocks are kept.
 
-Layers come in a few kinds, whatever the model: those that keep every token, those that keep a window or a chunk, and
-those that keep a state of fixed size. This module turns an architecture and a layout into such layers, one tuple for
-the whole model with the pipeline stage each lives on. How layers share blocks, and so how many tokens fit, is
-`kv_groups`; the odd pages of compressed latent attention are `kv_compressed`.
+There are few kinds of layers, whatever the model: those that keep every token, those that keep a window or a chunk, and those that
+keep a state of fixed size. This module turns an architecture and a layout into one tuple of such layers for the whole model, each
+with its pipeline stage. `kv_groups` says how layers share blocks, and so how many tokens fit; `kv_compressed` has the pages of latent
+attention that compresses its past.
 """
 
 from __future__ import annotations
@@ -39,67 +39,69 @@ class CacheKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSpec:
-    """One layer's cache on one rank. Layers with equal specs can share a block table."""
+    """The cache of one layer on one rank. Layers with equal specs can share a block table."""
 
     kind: CacheKind
     block_tokens: int
     page_bytes: int
-    """One block of this layer, padding included."""
+    """Bytes of one block of this layer, with padding."""
     window: int = 0
-    """Tokens a sliding layer looks back on, or the length of a chunk."""
+    """Tokens that a sliding layer looks back on, or the length of a chunk."""
     state_blocks: int = 0
-    """Blocks a request holds of a state, however long it is."""
+    """Blocks that a request holds of a state, however long the request is."""
     stretchable: bool = True
-    """False where the kernel reads whole rows, so that a page cannot be padded to any size."""
+    """Whether a page can be padded to any size; False where the kernel reads whole rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLayer:
+    """One cache of the model, and the pipeline stage that holds it."""
+
     spec: CacheSpec
     stage: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRules:
-    """What an engine version, its flags and the device settle about the cache; `kv_rules` derives it."""
+    """What an engine version, its flags and the device decide about the cache; `kv_rules` makes it."""
 
     block_tokens: int = 16
-    """Before a hybrid model raises it: 16, or what the attention kernel of this device asks for."""
+    """Tokens of a block that the attention kernel asks for. A hybrid model raises them."""
     state_cached: bool = False
-    """Prefix caching of states: blocks align with them and a request holds one more."""
+    """Whether prefix caching keeps states: blocks are then aligned with them, and a request holds one more."""
     state_stride: int = 1
-    """States may only be kept at multiples of this many tokens where they are cached."""
+    """Where states are cached, they can be kept only at multiples of so many tokens."""
     state_checkpoints: int = 0
-    """Further blocks a request holds for states stored in the middle of a prefill."""
+    """Further blocks that a request holds for states stored in the middle of a prefill."""
     speculative_tokens: int = 0
     in_flight_tokens: int = 2048
-    """Tokens scheduled but not yet settled, for which windows keep their blocks."""
+    """Tokens of steps that are not done yet, for which windows keep their blocks."""
     sparse_records: bool = False
-    """True where 8-bit sparse latents are packed with their own scales, as Hopper's kernels want them."""
+    """True where sparse latents in 8 bits are packed together with their scales, as Hopper's kernels want them."""
     request_line: bool = True
-    """True where the log's tokens are concurrency x length, False where they are the pool's."""
+    """True where the engine's log counts cache tokens as concurrency x length, False where it counts those of the whole pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftLayers:
-    """Layers that speculation adds to the pool."""
+    """Layers that speculative decoding adds to the cache."""
 
     count: int
     bytes_per_token: int = 0
-    """All of them together, in 16 bits and before ranks share them; 0 where they look like the model's own."""
+    """Bytes of all of them together, in 16 bits and before they are cut over ranks; 0 where they are like the model's own."""
 
 
 NO_DRAFT = DraftLayers(count=0)
 LATENT_HYBRID_ALIGNMENT = 128
-"""Decode kernels of latent attention beside states want blocks of whole 128 tokens."""
+"""In hybrid models, decode kernels of latent attention want blocks of a multiple of so many tokens."""
 CACHE_SCALE_BYTES = 4
-"""A per-token-head quantized cache keeps one float32 scale for each vector."""
+"""Bytes of the scale (float32) that a cache quantized by token and head keeps for each vector."""
 SPARSE_RECORD_BYTES = 656
-"""An 8-bit record of sparse latent attention: 512 B of latent, 16 B of scales, 128 B of rope in 16 bits."""
+"""Bytes of an 8-bit record of sparse latent attention: 512 of latent, 16 of scales, 128 of rope in 16 bits."""
 
 
 def cache_dtype(arch: Architecture, asked: Dtype | None) -> Dtype:
-    """`auto` is the model's dtype, unless the checkpoint carries scales for its cache."""
+    """The format of the cache: the one that is asked for, else that of the cache scales in the checkpoint, else the model's own."""
     if asked is not None:
         return asked
     if arch.quantization is not None and arch.quantization.kv_cache is not None:
@@ -108,7 +110,7 @@ def cache_dtype(arch: Architecture, asked: Dtype | None) -> Dtype:
 
 
 def token_bytes(mixer: Mixer, layout: Layout, dtype: Dtype, *, sparse_records: bool = False) -> int:
-    """Bytes one token adds to one layer on one rank; a state adds none."""
+    """Bytes that one token adds to the cache of one layer on one rank; 0 for a state."""
     if isinstance(mixer, Attention):
         if mixer.shares_cache:
             return 0
@@ -123,11 +125,6 @@ def token_bytes(mixer: Mixer, layout: Layout, dtype: Dtype, *, sparse_records: b
     return 0
 
 
-def scorer_key_bytes(indexer: Indexer) -> int:
-    """A key in 8 bits with one float32 scale for each 128 of it."""
-    return indexer.head_dim + 4 * ceil(indexer.head_dim / 128)
-
-
 def _vector(size: int, dtype: Dtype) -> int:
     scale = CACHE_SCALE_BYTES if dtype in (Dtype.INT8, Dtype.INT4) else 0
     return ceil(size * dtype.bytes) + scale
@@ -138,7 +135,7 @@ def state_bytes(mixer: Mamba | LinearAttention, layout: Layout, conv_dtype: Dtyp
     ranks = layout.tensor
     rows = mixer.conv_kernel - 1 + speculative
     if isinstance(mixer, Mamba):
-        # Groups that do not divide are repeated until every rank has those its heads need.
+        # Where groups do not divide by the ranks, some are repeated until every rank has those that its heads need.
         groups = mixer.groups if mixer.groups % ranks == 0 else mixer.groups + ranks - mixer.groups
         conv = mixer.heads * mixer.head_dim + 2 * groups * mixer.state_size
         matrix = ceil(mixer.heads / ranks) * mixer.head_dim * mixer.state_size
@@ -149,11 +146,11 @@ def state_bytes(mixer: Mamba | LinearAttention, layout: Layout, conv_dtype: Dtyp
 
 
 def stage_sizes(layers: int, stages: int) -> tuple[int, ...]:
-    """Layers of each pipeline stage: an even split, what is left over goes to the later stages but not to the last."""
+    """Layers of each pipeline stage: an even split, whose rest goes to later stages, but not to the last one."""
     size, rest = divmod(layers, stages)
     sizes = [size] * stages
     for index in range(rest):
-        # The last stage has the head to compute, the first the embedding; the middle is filled from behind.
+        # The last stage also computes the head, so the rest goes to the stages before it, the last of them first.
         sizes[(-index - 2) % stages] += 1
     return tuple(sizes)
 
@@ -166,7 +163,7 @@ def stage_of_layers(layers: int, stages: int) -> tuple[int, ...]:
 def cache_layers(
     arch: Architecture, layout: Layout, rules: CacheRules, *, dtype: Dtype, draft: DraftLayers = NO_DRAFT
 ) -> tuple[CacheLayer, ...]:
-    """Every cache of the model in layer order, draft layers last and on the last stage."""
+    """All caches of the model in the order of its layers; those of draft layers come last and are on the last stage."""
     stages = stage_of_layers(len(arch.layers), layout.pipeline)
     placed = [
         (layer.mixer, stage)
@@ -192,14 +189,14 @@ def cache_layers(
             return [_state_spec(rules, block, max(size, state_page))]
         return _attention_specs(mixer, layout, rules, dtype, block)
 
-    # A model has few kinds of mixers in many layers; a plan weighs many layouts, so each kind is worked out once.
+    # A model has many layers and few kinds of mixers, and a plan weighs many layouts, so each kind is worked out once.
     alike = {mixer: specs(mixer) for mixer in {mixer for mixer, _ in placed}}
     own = [CacheLayer(spec=spec, stage=stage) for mixer, stage in placed for spec in alike[mixer]]
     return (*own, *_draft_layers(draft, layout, dtype, block))
 
 
 def _draft_layers(draft: DraftLayers, layout: Layout, dtype: Dtype, block: int) -> list[CacheLayer]:
-    """A draft of another shape attends to everything and is cut over the same ranks."""
+    """The caches of a draft model, which keeps every token and is cut over the same ranks."""
     if not draft.bytes_per_token:
         return []
     each = ceil(draft.bytes_per_token * dtype.bytes / 2 / draft.count / layout.tensor)
@@ -208,7 +205,7 @@ def _draft_layers(draft: DraftLayers, layout: Layout, dtype: Dtype, block: int) 
 
 
 def attention_block(arch: Architecture, layout: Layout, rules: CacheRules, dtype: Dtype) -> int:
-    """Tokens of a block: the kernel's size, raised in hybrid models until a page holds the largest state."""
+    """Tokens of a block: what the kernel asks for, raised in hybrid models until a page is as large as the largest state."""
     mixers = {layer.mixer for layer in arch.layers}
     states = [
         state_bytes(mixer, layout, arch.dtype, rules.speculative_tokens)
@@ -228,6 +225,7 @@ def attention_block(arch: Architecture, layout: Layout, rules: CacheRules, dtype
 
 
 def _largest_page_token(layers: tuple[Layer, ...], layout: Layout, dtype: Dtype) -> int:
+    """The most bytes that one token takes in any layer that attends."""
     sizes = [
         token_bytes(mixer, layout, dtype)
         for mixer in {layer.mixer for layer in layers}
@@ -262,10 +260,10 @@ def _latent_spec(block: int, page: int) -> CacheSpec:
 
 
 def _scorer_specs(indexer: Indexer | None, block: int, rules: CacheRules) -> list[CacheSpec]:
-    """Keys of the scorer; where one key stands for a pool of tokens, the pool being filled waits in a ring of its own."""
+    """The cache of the scorer's keys. Where one key stands for a pool of tokens, the pool that is being filled has a ring of its own."""
     if indexer is None:
         return []
-    keys = _latent_spec(block, block // indexer.pool * scorer_key_bytes(indexer))
+    keys = _latent_spec(block, block // indexer.pool * kv_compressed.scorer_key_bytes(indexer))
     if indexer.pool == 1:
         return [keys]
     pools = ceil(Fraction(indexer.pool + rules.speculative_tokens, indexer.pool))
@@ -282,7 +280,7 @@ def _scorer_specs(indexer: Indexer | None, block: int, rules: CacheRules) -> lis
 
 
 def _drafting(mixer: Attention | LatentAttention) -> Attention | LatentAttention:
-    """A draft layer attends to everything and owns its cache, in the shape of the model's own."""
+    """The mixer of a draft layer: like the model's own, but it keeps every token and has a cache of its own."""
     if isinstance(mixer, Attention):
         return replace(mixer, span=Span.FULL, window=None, shares_cache=False)
     return replace(mixer, compress_ratio=0) if kv_compressed.is_compressed(mixer) else mixer
@@ -300,9 +298,9 @@ def _from_page(page: kv_compressed.Page) -> CacheSpec:
 
 @lru_cache(maxsize=4096)
 def kv_bytes_per_token(arch: Architecture, layout: Layout, kv_dtype: Dtype | None = None) -> float:
-    """What one more live token adds on one rank, all its layers together; the largest stage of a pipeline binds.
+    """Bytes that one more token adds to all layers on one rank, on the pipeline stage where they are most.
 
-    Layers with a window stop growing, so they do not count, except where a model has nothing else.
+    Layers with a window stop growing, so they do not count, except in a model that has no others.
     """
     rules = CacheRules()
     layers = cache_layers(arch, layout, rules, dtype=cache_dtype(arch, kv_dtype))

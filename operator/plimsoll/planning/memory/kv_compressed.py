@@ -1,8 +1,8 @@
-"""Pages of latent attention that compresses its past: one record for several tokens, beside short windows of raw ones.
+"""Pages of latent attention that compresses its past: one record for several tokens, beside a short window of tokens as they are.
 
-A layer of this kind keeps up to four caches: a window of recent tokens as they are, compressed records of everything,
-the keys of the scorer that picks among the records, and the states of the compressors themselves, which are windows too.
-Every page is rounded up to what the kernels can load. The figures were checked against start-up logs of DeepSeek-V4.
+A layer of this kind keeps up to four caches: a window of recent tokens, compressed records of everything, the keys of the scorer that
+picks among the records, and the states of the compressors, which are windows too. Every page is rounded up to what the kernels can
+load. The figures were checked against start-up logs of DeepSeek-V4.
 """
 
 from __future__ import annotations
@@ -10,33 +10,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from plimsoll.facts.architecture import LatentAttention
+from plimsoll.facts.architecture import Indexer, LatentAttention
 from plimsoll.facts.dtypes import Dtype
 
 BLOCK_TOKENS = 256
 WINDOW_BLOCK_TOKENS = 64
 RECORD_ALIGNMENT = 576
-"""Packed 8-bit records: pages are whole multiples of what one bulk load takes."""
+"""Bytes that one bulk load takes: pages of packed 8-bit records are whole multiples of it."""
 PLAIN_ALIGNMENT = 512
+"""The same for other pages."""
 OVERLAPPING_RATIO = 4
-"""Compressors of this ratio look at two neighbouring windows and have a scorer; wider ones have neither."""
+"""Compressors that make one record of so many tokens look at two neighbouring windows and have a scorer; wider ones do neither."""
 STATE_BLOCKS = {4: 4, 128: 8}
-"""Tokens in a block of a compressor's state, by ratio: chosen by the engine so that its page is about a record page."""
+"""By ratio: tokens in a block of a compressor's state. The engine chose them so that such a page is about as large as one of records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
+    """One block of one cache."""
+
     bytes: int
     block_tokens: int
     window: int = 0
+    """Tokens that the cache looks back on; 0 where it keeps everything."""
 
 
 def is_compressed(mixer: LatentAttention) -> bool:
     return mixer.compress_ratio > 1 or mixer.window is not None
 
 
+def scorer_key_bytes(indexer: Indexer) -> int:
+    """Bytes of one key of a scorer: its values in 8 bits, with one float32 scale for each 128 of them."""
+    return indexer.head_dim + 4 * ceil(indexer.head_dim / 128)
+
+
 def record_bytes(mixer: LatentAttention, dtype: Dtype) -> int:
-    """448 values in 8 bits with one scale for each 64 and one spare, and 64 rope values in 16 bits: 584 B."""
+    """Bytes of one record. In DeepSeek-V4: 448 values in 8 bits with one scale for each 64 and one spare byte, and 64 rope values in 16
+    bits, 584 bytes together."""
     latent, rope = mixer.kv_lora_rank, mixer.qk_rope_head_dim
     if dtype is Dtype.FP8:
         return latent + ceil(latent / 64) + 1 + 2 * rope
@@ -64,14 +74,14 @@ def pages(mixer: LatentAttention, dtype: Dtype) -> tuple[Page, ...]:
     found.append(Page(bytes=_rounded(rows * record, align), block_tokens=BLOCK_TOKENS))
     found.append(_state(width, ratio, align))
     if mixer.indexer is not None and ratio == OVERLAPPING_RATIO:
-        key = mixer.indexer.head_dim + 4 * ceil(mixer.indexer.head_dim / 128)
+        key = scorer_key_bytes(mixer.indexer)
         found.append(Page(bytes=_rounded(rows * key, align), block_tokens=BLOCK_TOKENS))
         found.append(_state(mixer.indexer.head_dim, ratio, align))
     return tuple(found)
 
 
 def _state(width: int, ratio: int, align: int) -> Page:
-    """Values and scores in float32; an overlapping compressor keeps two of each."""
+    """The page of a compressor's state: values and scores in float32, of which an overlapping compressor keeps two of each."""
     overlap = 2 if ratio == OVERLAPPING_RATIO else 1
     block = STATE_BLOCKS.get(ratio, 8)
     return Page(

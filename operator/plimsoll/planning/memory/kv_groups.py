@@ -1,9 +1,9 @@
 """How layers share cache blocks, and so how many blocks, tokens and requests a pool of bytes holds.
 
-The engine hands out blocks of one size from one pool. Layers with the same needs form groups with a block table each;
-in models that mix kinds of layers, groups are cut to about the same width, pages are made equal, and what does not
-divide is padding. A request then costs whole blocks in every group. The rules are those of the engine's planner, checked
-to the block against start-up logs; what a layer keeps at all is `kv`.
+The engine hands out blocks of one size from one pool. Layers with the same needs form groups, each with a block table. In models that
+mix kinds of layers, groups get about the same width, pages are made equal, and what does not divide evenly is padding. A request then
+takes whole blocks in every group. The rules are those of the engine's own planner, and agree to the block with start-up logs. `kv` says
+what each layer keeps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plimsoll.planning.memory.kv import CacheKind, CacheLayer, CacheRules, Cache
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Layers that share a block table. Their kinds, windows and block sizes are equal; their pages may differ."""
+    """Layers that share a block table: their kinds, windows and block sizes are equal, while their pages may differ."""
 
     layers: tuple[CacheLayer, ...]
 
@@ -37,17 +37,17 @@ class Group:
             return _up(_up(tokens, decode_context), spec.block_tokens)
         back = spec.window - 1 if spec.kind is CacheKind.SLIDING else spec.window
         held = _up(min(back + rules.in_flight_tokens, tokens), spec.block_tokens)
-        # A window seldom starts where a block does.
+        # One block more, as a window seldom starts where a block does.
         return held + (1 if spec.kind is CacheKind.SLIDING else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePlan:
-    """The groups of a model under one layout, and what a number of bytes is worth in them."""
+    """The groups of a model under one layout, and how many blocks, tokens and requests a pool holds with them."""
 
     groups: tuple[Group, ...]
     block_bytes: tuple[int, ...]
-    """One block of the pool, by pipeline stage: the widest group's pages."""
+    """Bytes of one block of the pool on each pipeline stage: the pages of the widest group."""
     rules: CacheRules
     decode_context: int = 1
 
@@ -57,11 +57,11 @@ class CachePlan:
 
     @property
     def block_tokens(self) -> int:
-        """As the log prints it: the smallest block among the groups."""
+        """Tokens of a block as the engine's log prints it: those of the group with the smallest blocks."""
         return min((group.spec.block_tokens for group in self.groups), default=self.rules.block_tokens)
 
     def blocks(self, available: Sequence[float]) -> int:
-        """Blocks of the pool when each stage has these bytes; the poorest stage binds all."""
+        """Blocks of the pool where each stage has so many bytes; the stage with the fewest blocks decides for all."""
         fitting = [
             max(0, int(have // need)) for have, need in zip(available, self.block_bytes, strict=True) if need
         ]
@@ -75,7 +75,7 @@ class CachePlan:
         return Fraction(blocks, needed) if needed else Fraction(0)
 
     def tokens_line(self, blocks: int, max_model_len: int) -> int:
-        """The tokens this engine version would print."""
+        """Tokens of the cache as the log of this engine version counts them."""
         if not self.groups:
             return 0
         if self.rules.request_line:
@@ -83,13 +83,14 @@ class CachePlan:
         return blocks // len(self.groups) * self.block_tokens * self.decode_context
 
     def admits(self, blocks: int, max_model_len: int, max_num_seqs: int = 1) -> bool:
-        """Whether the engine starts: one longest request beside the block it holds back, and a state a sequence."""
+        """Whether the engine starts with so many blocks: it holds one back, the others must hold one longest request, and there must be a
+        block for the state of every sequence."""
         if self.has_state and max_num_seqs > blocks:
             return False
         return blocks - 1 >= self.blocks_for(max_model_len)
 
     def bytes_for(self, tokens: int) -> int:
-        """Pool bytes on the widest stage that one request of this length needs to be admitted."""
+        """Bytes of the pool, on the stage with the largest blocks, that one request of this length needs to be admitted."""
         return (self.blocks_for(tokens) + 1) * max(self.block_bytes, default=0)
 
     def longest(self, blocks: int, limit: int) -> int:
@@ -102,7 +103,7 @@ class CachePlan:
 
     @property
     def bytes_per_token(self) -> float:
-        """Marginal on the widest stage: what one more live token takes of the pool, padding and all."""
+        """Bytes that one more token takes of the pool on the stage with the largest blocks, with padding."""
         growing = [group for group in self.groups if group.spec.kind is CacheKind.FULL]
         growing = growing or [group for group in self.groups if group.spec.kind is not CacheKind.STATE]
         rate = sum(Fraction(1, group.spec.block_tokens) for group in growing)
@@ -112,6 +113,7 @@ class CachePlan:
 def plan_cache(
     layers: Sequence[CacheLayer], rules: CacheRules, *, stages: int = 1, decode_context: int = 1
 ) -> CachePlan:
+    """The groups that the engine would make of these layers."""
     groups = _grouped(layers)
     block_bytes = tuple(
         max((group.bytes_on(stage) for group in groups), default=0) for stage in range(stages)
@@ -136,7 +138,7 @@ def _table(spec: CacheSpec) -> tuple[CacheKind, int, int, int]:
 
 
 def _equal_pages(layers: Sequence[CacheLayer]) -> tuple[CacheLayer, ...]:
-    """Smaller pages get more tokens to a block where that comes out even, else padding."""
+    """The layers with pages of equal size: smaller ones get more tokens in a block where that comes out even, else padding."""
     largest = max(layer.spec.page_bytes for layer in layers)
 
     def widened(spec: CacheSpec) -> CacheSpec:
@@ -149,22 +151,23 @@ def _equal_pages(layers: Sequence[CacheLayer]) -> tuple[CacheLayer, ...]:
 
 
 def _even(layers: Sequence[CacheLayer]) -> tuple[Group, ...]:
-    """Groups of equal width: that of the smallest bucket, or of the largest where they are within half of each other."""
+    """Groups of equal width. Buckets are layers that may share a table; the width is that of the smallest bucket, or of the largest where
+    that has less than half as many layers again."""
     buckets = _buckets(layers)
     sizes = [len(bucket) for bucket in buckets]
     width = max(sizes) if max(sizes) * 2 < min(sizes) * 3 else min(sizes)
     groups: list[Group] = []
     for bucket in buckets:
         count = _up(len(bucket), width)
-        # Every count-th layer, so that the stages of a pipeline get alike shares of each group.
+        # A group takes every count-th layer, so that each pipeline stage gets about the same share of it.
         groups += [Group(layers=tuple(bucket[start::count])) for start in range(count)]
     return tuple(groups)
 
 
 def _packed(layers: Sequence[CacheLayer]) -> tuple[Group, ...]:
-    """Pages of several sizes side by side in a block, as latent attention with scorers or compression needs them.
+    """Groups whose blocks hold pages of several sizes, as latent attention with scorers or compression needs them.
 
-    The bucket that keeps everything sets the width in repeats of its pattern of pages; windows are split to fit it.
+    The buckets with pages of several sizes set the width, which is how often a page of one size is in a group; windows are split to fit.
     """
     buckets = _buckets(layers)
     repeats = [_most_alike(bucket) for bucket in buckets]
@@ -214,10 +217,12 @@ def _by_page(bucket: Sequence[CacheLayer]) -> list[list[CacheLayer]]:
 
 
 def _most_alike(bucket: Sequence[CacheLayer]) -> int:
+    """How many layers of a bucket have pages of the same size, for the size that most of them have."""
     return max(len(same) for same in _by_page(bucket))
 
 
 def _is_balanced(bucket: Sequence[CacheLayer]) -> bool:
+    """Whether a bucket has as many pages of each size as of any other."""
     return len({len(same) for same in _by_page(bucket)}) == 1
 
 
@@ -231,7 +236,7 @@ def _widest(bucket: Sequence[CacheLayer], count: int) -> int:
 
 
 def _least_padding(values: Sequence[int], least: int) -> int:
-    """The width from `least` up that wastes fewest layers when every count is rounded up to it; the larger of equals."""
+    """The width from `least` on that adds the fewest layers when every count is rounded up to a multiple of it; of equals the larger."""
     widths = range(least, max(*values, least) + 1)
     return min(widths, key=lambda width: (sum(-value % width for value in values), -width))
 

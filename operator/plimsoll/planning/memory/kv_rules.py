@@ -1,7 +1,7 @@
-"""What an engine version, its flags and the device settle about the cache: block sizes, windows kept, the log's line.
+"""What an engine version, its flags and the device decide about the cache: block sizes, windows, and how the log counts tokens.
 
-These rules changed with versions in ways that move tokens by tens of percent, so each has its version here, read from
-the engine's releases. They hold by attention class and GPU class, never by a model's name.
+These rules changed from version to version in ways that change the number of tokens by tens of percent, so each has its version here,
+as read in the engine's releases. They go by attention class and GPU class, and never by a model's name.
 """
 
 from __future__ import annotations
@@ -29,26 +29,31 @@ from plimsoll.planning.memory.kv_groups import CachePlan, plan_cache
 from plimsoll.planning.settings import EngineSettings, Speculation
 
 WINDOWS_FREED: Final = Version(0, 9, 2)
-"""Before, layers with a window kept every token, as if they had none."""
+"""Before this version layers with a window kept every token, as if they had none."""
 STATES_CACHED_BY_DEFAULT: Final = Version(0, 28)
-"""Before, 0.27.1 too, models with states had prefix caching for the asking only."""
+"""Before this version, as in 0.27.1, models with states had prefix caching only where it was asked for."""
 SETTLED_LATE: Final = Version(0, 26)
-"""From here windows keep blocks for every batch in flight, of which asynchronous scheduling has two."""
+"""From this version on windows keep blocks for every batch in flight, of which there are two with asynchronous scheduling."""
 PREFILL_CHECKPOINTS: Final = Version(0, 33)
-"""From here the kernels of newer GPUs store states in the middle of a prefill: at multiples of their chunk, in a block more."""
+"""From this version on the kernels of newer GPUs store states in the middle of a prefill, at multiples of their chunk, which takes one more
+block."""
 SCAN_CHECKPOINTS: Final = Version(0, 32)
-"""From here at the latest the second Mamba's scan does too, on every GPU and at any token."""
+"""From this version on, if not earlier, the scan of Mamba 2 does so too, on every GPU and at any token."""
 FLASH_LATENT: Final = Version(0, 14)
-"""From here Hopper's first choice for latent attention takes blocks of any whole 16 tokens; of 8 bits it reads none."""
+"""From this version on the kernel that Hopper takes first for latent attention has blocks of any multiple of 16 tokens; it reads no cache of
+8 bits."""
 FLASHINFER_LATENT: Final = Version(0, 16)
+"""From this version on the first Blackwells have blocks of 64 tokens for latent attention, before of 128."""
 WIDE_HEADS_IN_TILES: Final = Version(0, 32)
-"""From here at the latest Hopper reads heads of 512 from a cache of 8 bits in tiles of 64 tokens."""
+"""From this version on, if not earlier, Hopper reads heads of 512 from a cache of 8 bits in tiles of 64 tokens."""
 WIDEST: Final = 512
+"""Width of those heads."""
 TILE: Final = 64
+"""Tokens of such a tile."""
 
 
 def version_of(engine: EngineFacts) -> Version:
-    """The release whose rules hold; a text without one is taken as the facts' own version."""
+    """The release whose rules hold; where the version's text names none, that of the engine's facts."""
     return engine.release or _known(engine.facts_version)
 
 
@@ -56,7 +61,7 @@ _known: Final = cache(release)
 
 
 def prefix_caching_by_default(arch: Architecture, engine: EngineFacts) -> bool:
-    """Models with states got prefix caching by default later than the others; those of nothing but states have none."""
+    """Whether prefix caching is on by default. Models with states got it later than others, and those that have only states never did."""
     if arch.is_hybrid:
         attends = any(isinstance(layer.mixer, Attention | LatentAttention) for layer, _ in arch.kinds)
         return attends and version_of(engine) >= STATES_CACHED_BY_DEFAULT
@@ -66,6 +71,7 @@ def prefix_caching_by_default(arch: Architecture, engine: EngineFacts) -> bool:
 def cache_rules(
     arch: Architecture, *, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
 ) -> CacheRules:
+    """The rules of this engine version for a model on a device."""
     version = version_of(engine)
     batches = 1
     if version >= SETTLED_LATE:
@@ -85,8 +91,8 @@ def cache_rules(
 
 
 def _checkpoint_stride(arch: Architecture, gpu: Gpu, version: Version) -> int:
-    """Tokens between states a prefill can store: 64 with a gate a head, 16 with a gate a channel, 1 with a scan; 0 where it stores
-    none."""
+    """Tokens between the states that a prefill can store: 1 with a scan, 64 with a gate for each head, 16 with a gate for each channel; 0
+    where it stores none."""
     if version >= SCAN_CHECKPOINTS and any(_is_scan(layer.mixer) for layer in arch.layers):
         return 1
     mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LinearAttention)]
@@ -102,12 +108,13 @@ def _has_widest(arch: Architecture) -> bool:
 
 
 def _is_scan(mixer: Mixer | None) -> bool:
-    """The second Mamba; the first one and short convolutions have other kernels."""
+    """Whether a mixer is Mamba 2; Mamba 1 and short convolutions have other kernels."""
     return isinstance(mixer, Mamba) and mixer.dt_rank is None and mixer.state_size > 0
 
 
 def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: EngineFacts, dtype: Dtype) -> int:
-    """Latent attention has kernels of its own, with block sizes of their own; so have the widest heads in 8 bits on Hopper."""
+    """Tokens of a block that the attention kernel asks for. Kernels of latent attention have block sizes of their own, as have those for the
+    widest heads with a cache of 8 bits on Hopper."""
     mixers = [layer.mixer for layer in arch.layers if isinstance(layer.mixer, LatentAttention)]
     if gpu.vendor is not Vendor.NVIDIA:
         return engine.default_block_size
@@ -131,7 +138,7 @@ def _kernel_block(arch: Architecture, gpu: Gpu, version: Version, engine: Engine
 def cache_plan(
     arch: Architecture, *, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
 ) -> CachePlan:
-    """The groups and blocks this engine would make of the model under this layout."""
+    """The groups and blocks that this engine would make of the model under this layout."""
     rules = cache_rules(arch, gpu=gpu, layout=layout, engine=engine, settings=settings)
     dtype = cache_dtype(arch, settings.kv_dtype)
     if version_of(engine) < WINDOWS_FREED:
@@ -141,7 +148,8 @@ def cache_plan(
 
 
 def draft_layers(arch: Architecture, speculation: Speculation | None) -> DraftLayers:
-    """Layers that speculation adds to the cache: those that are known, else one EAGLE layer or the checkpoint's own."""
+    """Layers that speculative decoding adds to the cache: those of the draft model where it is known, else one EAGLE layer, or the draft
+    layers of the checkpoint."""
     if speculation is None or speculation.method == "ngram":
         return NO_DRAFT
     if speculation.method == "mtp":

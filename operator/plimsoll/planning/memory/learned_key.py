@@ -1,9 +1,8 @@
-"""Under which keys a start or a ramp teaches and a plan learns: the model, the GPU, the engine, and the flags that matter.
+"""The keys under which starts and ramps teach and plans learn: the model, the GPU, the engine, and the flags that matter.
 
-What one start shows holds for the next of the same words. Parts of it hold further, as starts of one model side by side
-show: how its weights swell in memory whatever version and layout loads them, and what is neither weights nor cache whatever
-the precision and the length, as long as the layout is the same. What an image of its owner's shows holds
-for nobody else.
+What one start shows is true of the next with the same key. Some of it is true of more, as a comparison of starts shows: how much the
+weights of a model grow in memory, whatever version and layout loads them; and how much is neither weights nor cache, whatever the
+precision and the length, as long as the layout is the same. What an image that its owner brings shows is true of that image alone.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import EngineSettings
 
 WHOLE: Final = "whole"
-"""In place of flags: bytes of the whole model, all ranks together."""
+"""In place of flags, in the key of bytes of the whole model on all ranks together."""
 LONGEST_NAME: Final = 64
-"""Letters of an image's last part."""
+"""The most letters of an image's name that a key has."""
 
 
 def learned_key(
     model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
 ) -> LearnedKey:
-    """What must be equal for one start to say everything about another: this very model under these flags."""
+    """The key for starts of this very model with these very flags, which say everything about one another."""
     flags = [
         str(layout),
         f"t{settings.max_num_batched_tokens}",
@@ -40,7 +39,7 @@ def learned_key(
 def shape_key(
     model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
 ) -> LearnedKey:
-    """For any checkpoint of this shape, in whatever precision and with however many tokens and sequences a step."""
+    """The key for all checkpoints of this shape, in any precision, and with any number of tokens and sequences in a step."""
     arch = model.architecture
     return LearnedKey(
         model=f"shape:{codec.digest([arch.name, arch.hidden, len(arch.layers), arch.vocab])}",
@@ -51,14 +50,14 @@ def shape_key(
 
 
 def whole_key(model: ModelFacts, gpu: Gpu, engine: EngineFacts) -> LearnedKey:
-    """For the bytes of this checkpoint on this GPU, whatever layout and version loads it."""
+    """The key for the bytes of this checkpoint on this GPU, whatever layout and version loads it."""
     return LearnedKey(model=model.digest, gpu=gpu.name, engine=engine.name + _own(engine), flags=WHOLE)
 
 
 def speed_key(
     model: ModelFacts, gpu: Gpu, layout: Layout, engine: EngineFacts, settings: EngineSettings
 ) -> LearnedKey:
-    """For how fast this model answers on this layout: batch and cache are reckoned with, what cannot be is part of the key."""
+    """The key for the speed of this model on this layout. Batch and cache are left out, as the prediction takes them into account."""
     return LearnedKey(
         model=model.digest,
         gpu=gpu.name,
@@ -72,7 +71,7 @@ def _release(engine: EngineFacts) -> str:
 
 
 def _own(engine: EngineFacts) -> str:
-    """Of an owner's image what a person knows it by, and what tells it from any other."""
+    """For an image that its owner brings: its name, for people, and a digest that tells it from any other. Else empty."""
     if not engine.image:
         return ""
     name = engine.image.rpartition("/")[2].partition("@")[0][:LONGEST_NAME]

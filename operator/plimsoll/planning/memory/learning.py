@@ -1,9 +1,8 @@
 """How terms of the ledger use what real starts have taught.
 
-What a start under these very words showed is believed as it was measured, with what starts vary. What comes from further
-away (another layout or version for the weights, another precision or batch for the rest, the release's own image for an
-owner's) moves a term only by as much as it
-passes what one start can vary, and leaves the term as uncertain as it was: it may be right, and must do no harm.
+What a start with the very same key showed is believed as it was measured, with the spread that starts have. What was measured on
+something similar (another layout or version for the weights, another precision or batch for the rest, the engine's own image for an
+owner's) moves a term only by the part that is more than starts vary, and leaves the term as uncertain as it was.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from plimsoll.planning.memory.learned_key import learned_key, shape_key, whole_k
 from plimsoll.planning.memory.situation import Estimate, Situation, gib_text
 
 BESIDE: Final = ("context", "graphs", "encoder")
-"""Terms that the engine does not tell apart from its peak: what was measured of the peak was measured of them too."""
+"""Terms that the engine does not report apart from its peak, so that a measurement of the peak includes them."""
 
 
 def taught(now: Situation, found: Mapping[str, Estimate], learned: Learned) -> dict[str, Estimate]:
-    """The terms as the formulas give them, with what is known of real starts."""
+    """The terms that the formulas give, corrected by what real starts have taught."""
     terms = dict(found)
     own = learned_key(now.model, now.gpu, now.layout, now.engine, now.settings)
     weights = learned.find("weights", own)
@@ -56,7 +55,7 @@ def _measured(estimate: Estimate, residual: Residual) -> Estimate:
 def _likely(estimate: Estimate, residual: Residual, moved: float) -> Estimate:
     if not moved:
         return estimate
-    # That less is taken than the formula says is not believed of another case until it is measured there.
+    # That a term is smaller than its formula says is not believed for another case: the spread still includes the formula's figure.
     return _with(estimate, residual, moved, estimate.spread + max(0.0, -moved))
 
 

@@ -1,8 +1,8 @@
 """The memory ledger of one GPU: every term with its formula, inputs and source, and what is left for the cache.
 
-Terms come from `rank_weights` and `overheads`, blocks and tokens from `kv_groups`; this module adds them up, keeps the
-interval that holds 90% of real starts, and says whether the engine starts: it fits when even the unfavourable end of the
-interval leaves room for one longest request, and does not when even the favourable end leaves none.
+Terms come from `rank_weights`, `overheads` and `profile_run`, blocks and tokens from `kv_groups`. This module adds them up and keeps
+the interval that holds 90% of real starts. `verdict` says whether the engine starts: it fits when even the unfavourable end of the
+interval leaves room for one longest request, and does not fit when even the favourable end leaves none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.memory import overheads, profile_run
-from plimsoll.planning.memory.constants import Constants, fitted_constants
+from plimsoll.planning.memory.constants import MemoryConstants, fitted_constants
 from plimsoll.planning.memory.kv_groups import CachePlan
 from plimsoll.planning.memory.kv_rules import cache_plan
 from plimsoll.planning.memory.learning import taught
@@ -31,13 +31,16 @@ from plimsoll.planning.settings import EngineSettings
 __all__ = ["Capacity", "Ledger", "OomRisk", "Term", "Verdict", "build_ledger"]
 
 UNEVEN_RANKS = 0.005
+"""Share of the weights by which the fullest of several ranks may exceed the figure of one rank."""
 WEIGHTS_STRAY, CONTEXT_STRAYS, GRAPHS_STRAY = 0.003, 0.15, 0.5
-"""Of their own size, as far as logs show terms apart."""
+"""By what share of itself each of these terms varies between real starts, as far as logs report it apart."""
 NOTHING_LEFT = Interval.exact(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
+    """What one thing takes of a device's memory."""
+
     name: str
     """weights, activation, graphs, context, lora, draft, encoder, kv, headroom."""
     bytes: Interval
@@ -48,22 +51,24 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What the engine will print about its cache, for the rank that binds."""
+    """What the engine will print about its cache, for the rank that limits all others."""
 
     blocks: Interval
     block_size: int
     tokens: Interval
-    """As this engine version's log line counts them."""
+    """Tokens as the log of this engine version counts them."""
     concurrency_at_max_len: Interval
     concurrency_at_workload: Interval
     bytes_per_token: float
-    """Marginal: what one more live token costs on this rank, all layers together."""
+    """Bytes that one more token takes on this rank, all layers together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
+    """Where the memory of one device goes, and whether the engine starts with what is left."""
+
     budget_bytes: int
-    """What the engine may take of one device."""
+    """How much of one device the engine may take."""
     device_bytes: int
     terms: tuple[Term, ...]
     """In the order a bar is drawn: what is resident first, then the pool, then what stays free."""
@@ -72,9 +77,9 @@ class Ledger:
     verdict: Verdict
     risk: OomRisk
     reason: str
-    """One sentence: why this verdict, with the figures that decided and what would change it."""
+    """One sentence that says why this verdict, with the figures that decided and what would change it."""
     left: Interval = NOTHING_LEFT
-    """Bytes the other terms leave for the cache on the rank that binds; negative where they do not fit themselves."""
+    """Bytes that the other terms leave for the cache on the rank that limits all others; negative where they do not fit themselves."""
 
     def term(self, name: str) -> Term:
         for term in self.terms:
@@ -94,9 +99,9 @@ def build_ledger(
     learned: Learned | None = None,
     workload_tokens: int | None = None,
     share: Fraction | None = None,
-    constants: Constants | None = None,
+    constants: MemoryConstants | None = None,
 ) -> Ledger:
-    """The ledger of the rank that binds: of a pipeline, the stage whose bytes hold the fewest blocks."""
+    """The ledger of the rank that limits all others: in a pipeline, the stage whose memory holds the fewest blocks."""
     now = Situation(
         model=model,
         gpu=gpu,
@@ -139,7 +144,7 @@ def build_ledger(
 
 
 def _budget(now: Situation, share: Fraction | None) -> int:
-    """The engine's part of the device. A fixed pool ignores the utilization, so then only a share limits it."""
+    """Bytes of the device that the engine may take. With a cache of fixed size the utilization is ignored, and only a share limits it."""
     part = share if share is not None else Fraction(1)
     if now.settings.kv_cache_bytes is None:
         part = min(part, Fraction(str(now.settings.utilization)))
@@ -147,7 +152,7 @@ def _budget(now: Situation, share: Fraction | None) -> int:
 
 
 def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str, Estimate]:
-    """Terms of one stage's rank, in the order a bar is drawn."""
+    """The terms of a rank of one stage, in the order in which a bar is drawn."""
     ranks = rank_weight_bytes(now.model, now.layout)
     last = stage == now.layout.pipeline - 1
     found = {
@@ -166,9 +171,10 @@ def _estimates(now: Situation, stage: int, learned: Learned | None) -> dict[str,
 
 
 def _spread_over_terms(now: Situation, found: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """Shares out what was measured as one figure, how far real starts stray: some to each term, the rest to the peak.
+    """The terms with their spreads. How much real starts vary was measured as one figure for all terms together; here some of it goes to
+    each term and the rest to the peak.
 
-    A spread that a term brings itself (weights of an architecture filled in by rules) comes on top.
+    A spread that a term has itself (weights of an architecture that rules filled in) is added.
     """
     whole = found["activation"].spread
     own = {
@@ -185,7 +191,7 @@ def _spread_over_terms(now: Situation, found: Mapping[str, Estimate]) -> dict[st
 
 
 def _taken(now: Situation, estimates: Mapping[str, Estimate]) -> list[Estimate]:
-    """Terms that come out of the budget before the cache does; graphs only from the version that counts them."""
+    """Terms that come out of the budget before the cache does. Graphs do so only in versions that count them."""
     return [
         estimate
         for name, estimate in estimates.items()
@@ -194,7 +200,7 @@ def _taken(now: Situation, estimates: Mapping[str, Estimate]) -> list[Estimate]:
 
 
 def _pool(now: Situation, budget: int, estimates: Mapping[str, Estimate]) -> Interval:
-    """Bytes left for the cache on one stage; may be negative. The terms may all err to one side."""
+    """Bytes left for the cache on one stage, which may be negative. The spreads add up, as all terms may be off to the same side."""
     if now.settings.kv_cache_bytes is not None:
         return Interval.exact(now.settings.kv_cache_bytes)
     taken = _taken(now, estimates)
@@ -218,6 +224,7 @@ def _high(pool: Interval) -> float:
 
 
 def _worth(plan: CachePlan, pools: Sequence[Interval], stage: int) -> float:
+    """How many blocks the memory that is left on a stage holds."""
     return pools[stage].mid / max(plan.block_bytes[stage], 1)
 
 

@@ -1,9 +1,9 @@
 """What one real start teaches: residuals of the ledger's terms, from what the engine reported about its memory.
 
-The engine tells apart no more than its weights and what was left for the cache, so these two are compared: the residual of
-the weights, and of everything that is neither weights nor cache, which is kept with the activations. A compile cache that was
-cold makes the profile run's peak larger than it will ever be again: then only the weights teach. Figures that cannot be come
-from a pod that lies or a log that was misread: they teach nothing.
+The engine reports only two figures: its weights, and what was left for the cache. So there are two residuals: that of the weights, and
+that of everything which is neither weights nor cache, which is kept with the activations. Where kernels were compiled during the start,
+the peak of the profile run is larger than it will be again, so then only the weights teach. Figures that are impossible come from a pod
+that lies or a log that was misread, and teach nothing.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from plimsoll.facts.learned import ONE_START, Residual, beyond_noise
 from plimsoll.facts.learned_rows import LONGEST_WORD, LearnedKey
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.constants import MemoryConstants
 from plimsoll.planning.memory.learned_key import learned_key, shape_key, whole_key
 from plimsoll.planning.memory.ledger import Ledger, build_ledger
 from plimsoll.planning.settings import EngineSettings
 
 RESIDENT: Final = ("weights", "draft", "lora")
-"""What the engine counts as loaded with its model."""
+"""Terms that the engine counts as weights of its model."""
 FURTHEST_WEIGHTS: Final = 2
-"""Times more or less than predicted: what is further off is other weights than those of the model's facts."""
+"""How many times more or less than predicted weights may be; otherwise they are not those that the model's facts are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A start that reached its cache, as the engine reported it. None is not told."""
+    """A start that got as far as its cache, as the engine reported it. None is not reported."""
 
     model: ModelFacts
     gpu: Gpu
@@ -39,13 +39,14 @@ class Start:
     settings: EngineSettings
     device_bytes: int
     kv_bytes: int | None
-    """Left for the cache on the rank that told."""
+    """Bytes left for the cache on the rank that reported."""
     weights_bytes: int | None
     cold: bool = False
     """Whether kernels were compiled during the start."""
 
 
-def lessons(start: Start, constants: Constants | None = None) -> tuple[Residual, ...]:
+def lessons(start: Start, constants: MemoryConstants | None = None) -> tuple[Residual, ...]:
+    """The residuals that a start shows; none where its figures are impossible."""
     ledger = build_ledger(
         model=start.model,
         gpu=start.gpu,
@@ -55,12 +56,12 @@ def lessons(start: Start, constants: Constants | None = None) -> tuple[Residual,
         device_bytes=start.device_bytes,
         constants=constants,
     )
-    if not _can_be(start, ledger):
+    if not _is_possible(start, ledger):
         return ()
     situation = (start.model, start.gpu, start.layout, start.engine, start.settings)
     found: list[Residual] = []
     swollen = 0
-    # Of a pipeline the first stage tells, and which one binds is another's matter.
+    # In a pipeline the first stage reports, and the ledger may be of another one, so the two cannot be compared.
     if start.weights_bytes is not None and start.layout.pipeline == 1:
         swollen = round(start.weights_bytes - _resident(ledger))
         ranks = start.model.weights.total / max(1.0, ledger.term("weights").bytes.mid)
@@ -82,8 +83,8 @@ def _resident(ledger: Ledger) -> float:
     return sum(ledger.term(name).bytes.mid for name in RESIDENT)
 
 
-def _can_be(start: Start, ledger: Ledger) -> bool:
-    """Whether the model could be this large, and the budget hold it with such a cache."""
+def _is_possible(start: Start, ledger: Ledger) -> bool:
+    """Whether the model can be this large, and the budget can hold it together with such a cache."""
     kv, weights = start.kv_bytes or 0, start.weights_bytes
     if weights is None or start.layout.pipeline > 1:
         return kv <= ledger.budget_bytes
@@ -94,7 +95,7 @@ def _can_be(start: Start, ledger: Ledger) -> bool:
 
 
 def _is_profiled(start: Start, ledger: Ledger) -> bool:
-    """A pool of fixed size says nothing about what is beside it."""
+    """Whether the size of the cache was found by profiling; a fixed one says nothing about the other terms."""
     return start.settings.kv_cache_bytes is None and ledger.capacity is not None
 
 

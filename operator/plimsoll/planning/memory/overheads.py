@@ -1,7 +1,7 @@
-"""What a rank holds beside the cache and the profile run's peak: weights as loaded, contexts, graphs, adapters, drafts.
+"""What a rank holds beside the cache and the peak of the profile run: weights as loaded, contexts, graphs, adapters, drafts.
 
-Formulas where the engine's code tells, else constants fitted to start-up logs (`constants`). The peak is `profile_run`,
-adding the terms up is `ledger`'s work.
+Where the engine's code says how much that is, it is a formula; else a constant fitted to start-up logs (`constants`). `profile_run`
+has the peak, and `ledger` adds all terms up.
 """
 
 from __future__ import annotations
@@ -14,24 +14,28 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.model import Certainty
-from plimsoll.planning.memory.constants import Constant
+from plimsoll.planning.memory.constants import MemoryConstant
 from plimsoll.planning.memory.situation import SECOND_RUNNER_FOR_ALL, Estimate, Situation, gib_text
 
 FUSED_ALLREDUCE: Final = Version(0, 17)
-"""From here ranks on one fast fabric keep buffers for collectives fused with the norms that follow them."""
+"""From this version on ranks on one fast fabric keep buffers for collectives that are fused with the norms after them."""
 FUSED_ALLREDUCE_GONE: Final = Version(0, 25)
-"""By then they are back to what collectives took before: 0.74 GiB of eight ranks was logged at 0.29."""
+"""From this version on collectives take as little as before: 0.74 GiB with eight ranks was logged at 0.29."""
 MEASURED_AS_GROWTH: Final = Version(0, 7)
-"""From here the first engine too takes for a context what profiling added, and not all that the device had lost by then."""
+"""From this version on the engine's first generation too counts as context only what profiling added, not all that the device had lost."""
 ROCM_GRAPHS_COUNTED: Final = Version(0, 28)
+"""From this version on graphs come out of the budget on ROCm as well."""
 ASSUMED_SPREAD: Final = 0.03
-"""Of the weights, where the architecture was in part filled in by rules."""
+"""By what share the weights may be off where rules filled in a part of the architecture."""
 CHANNELS_PADDED: Final = 256
-EXACTLY: Final = Constant(value=1.0, spread=0.0, rows=0, fitted_on="")
+"""Channels are padded to a multiple of this where experts are in MXFP4."""
+LARGEST_GRAPH: Final = 512
+"""The largest batch for which a graph is captured by default."""
+EXACTLY: Final = MemoryConstant(value=1.0, spread=0.0, rows=0, fitted_on="")
 
 
 def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estimate:
-    """Checkpoint bytes of the rank, as they lie in memory once the engine has repacked them."""
+    """The weights of the rank as they are in memory once the engine has repacked them."""
     loaded = now.constants["weightsLoaded"]
     factor = expert_factor(now)
     size = (rank_bytes - expert_bytes) * loaded.value + expert_bytes * factor.value * loaded.value
@@ -52,22 +56,23 @@ def loaded_weights(now: Situation, rank_bytes: int, expert_bytes: int) -> Estima
 
 
 def _weights_assumed(now: Situation) -> bool:
-    """An encoder's largest item says nothing about weights and 16 bits are the rule; all else that was filled in may err."""
+    """Whether a field was filled in by a rule that the weights depend on. They do not depend on an encoder's largest item, and a dtype
+    that is not stated is 16 bits nearly always."""
     return any(not name.startswith(("vision.", "dtype")) for name in now.arch.assumed)
 
 
-def expert_factor(now: Situation) -> Constant:
-    """Expert matrices grow where kernels want other shapes: padded 4-bit floats, shuffled copies on ROCm."""
+def expert_factor(now: Situation) -> MemoryConstant:
+    """How many times as large expert matrices become when loaded, as kernels want other shapes: padded for MXFP4, shuffled on ROCm."""
     quantization = now.arch.quantization
     if quantization is not None and quantization.weights is Dtype.MXFP4:
-        return Constant(value=_padding(now), spread=0.0, rows=0, fitted_on="the engine's code")
+        return MemoryConstant(value=_padding(now), spread=0.0, rows=0, fitted_on="the engine's code")
     if now.rocm and quantization is None and now.arch.is_moe:
         return now.constants["weightsRocmExperts"]
     return EXACTLY
 
 
 def _padding(now: Situation) -> float:
-    """Channels are padded to whole multiples of 256; the experts' inner width on a rank to what its kernel asks for."""
+    """How many times as large experts become by padding: of their channels, and of their inner width on a rank to what the kernel wants."""
     moe = next((layer.ffn for layer in now.arch.layers if isinstance(layer.ffn, MoeFfn)), None)
     if moe is None:
         return 1.0
@@ -88,7 +93,7 @@ def _padded(size: int, multiple: int) -> int:
 
 
 def context(now: Situation) -> Estimate:
-    """What CUDA or HIP keeps for itself, and buffers of collectives where ranks talk to each other."""
+    """What CUDA or HIP keeps for itself, and the buffers of collectives between ranks."""
     size = now.constants.value(context_name(now))
     if now.layout.pipeline > 1:
         size += now.constants.value("contextPipeline")
@@ -115,14 +120,14 @@ def context_name(now: Situation) -> str:
 
 
 def graphs_counted(now: Situation) -> bool:
-    """Whether the engine takes its estimate of graphs out of the budget; on ROCm and in its second runner it came later."""
+    """Whether the engine takes its estimate of graphs out of the budget. On ROCm and with its second runner later versions began to."""
     if not now.engine.graphs_in_budget or (now.rocm and now.version < ROCM_GRAPHS_COUNTED):
         return False
     return now.version >= SECOND_RUNNER_FOR_ALL or not now.on_second_runner
 
 
 def graphs(now: Situation) -> Estimate:
-    """Pools of captured graphs grow with the layers they hold; eager mode has none."""
+    """The pools of captured graphs, which grow with the layers on the rank; there are none in eager mode."""
     if now.settings.eager:
         return Estimate(bytes=0, spread=0, formula="0 without graphs", certainty=Certainty.EXACT)
     constant = now.constants[graphs_name(now)]
@@ -142,13 +147,13 @@ def graphs_name(now: Situation) -> str:
 
 
 def _capture_share(now: Situation) -> float:
-    """Few sequences mean few and small graphs: sizes go up to twice the sequences, at most 512."""
-    largest = now.settings.max_graph_batch or min(2 * now.settings.max_num_seqs, 512)
-    return float((min(largest, 512) / 512) ** 0.5)
+    """Share of the memory of all graphs that is taken where few sequences may run: graphs are captured for batches of up to twice as many."""
+    largest = now.settings.max_graph_batch or min(2 * now.settings.max_num_seqs, LARGEST_GRAPH)
+    return float((min(largest, LARGEST_GRAPH) / LARGEST_GRAPH) ** 0.5)
 
 
 def lora(now: Situation) -> Estimate:
-    """Slots are allocated at load for every targeted linear of every layer, whether or not an adapter is loaded."""
+    """Room for adapters, which is taken at the start for every linear module that adapters may change, whether any is loaded or not."""
     slots = now.settings.lora
     if slots is None:
         return Estimate(bytes=0, spread=0, formula="0 without adapters", certainty=Certainty.EXACT)
@@ -166,7 +171,8 @@ def lora(now: Situation) -> Estimate:
 
 
 def _lora_width(mixer: object, ffn: object, hidden: int, ranks: int) -> float:
-    """Inputs and outputs of a layer's adapted linears: the A matrices are whole on every rank, the B matrices are cut."""
+    """Inputs and outputs of a layer's linear modules that adapters change. Every rank holds the A matrices whole, and its part of the B
+    matrices."""
     width = 0.0
     if isinstance(mixer, Attention):
         query = mixer.heads * mixer.head_dim
@@ -186,7 +192,7 @@ def _lora_width(mixer: object, ffn: object, hidden: int, ranks: int) -> float:
 
 
 def draft(now: Situation, checkpoint_draft: int) -> Estimate:
-    """A draft model's weights, or the checkpoint's own draft layers where they are used."""
+    """The weights of a draft model, or of the checkpoint's own draft layers where they are used."""
     speculation = now.settings.speculation
     if speculation is None or speculation.method == "ngram":
         return Estimate(bytes=0, spread=0, formula="0 without a draft model", certainty=Certainty.EXACT)

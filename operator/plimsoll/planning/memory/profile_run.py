@@ -1,7 +1,7 @@
-"""The peak of the profile run: one forward pass of the most tokens, one sampling pass of the most sequences.
+"""The peak of the profile run: one forward pass with the most tokens, and one sampling pass with the most sequences.
 
-The engine keeps room for what the larger of the two needed, and for what stays allocated between them. The formulas are
-those of its code, by version; the few constants are fitted to start-up logs (`constants`).
+The engine keeps room for what the larger of the two passes needed, and for what stays allocated between them. The formulas are those
+of its code, by version; the few constants are fitted to start-up logs (`constants`).
 """
 
 from __future__ import annotations
@@ -21,25 +21,31 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.model import Certainty
-from plimsoll.planning.memory.constants import Constant
+from plimsoll.planning.memory.constants import MemoryConstant
 from plimsoll.planning.memory.situation import Estimate, Situation, gib_text
 
 TRITON_SAMPLING: Final = Version(0, 17)
-"""From here top-k and top-p are found without sorting, so half of the sampler's buffers are gone."""
+"""From this version on top-k and top-p are found without sorting, so the sampler has only half as many buffers."""
 HELD_WORKSPACE: Final = Version(0, 14)
-"""From here the experts' workspace stays allocated after the profile run."""
+"""From this version on the workspace of experts stays allocated after the profile run."""
 SHARED_BUFFERS: Final = Version(0, 10)
+"""From this version on it does so with kernels for block-scaled weights."""
 SHARED_BUFFERS_GONE: Final = Version(0, 12)
+"""From this version on it does not any more, until HELD_WORKSPACE."""
 FULL_WARMUP: Final = Version(0, 33)
-"""From here the second runner samples once more with everything a request may ask for; before, only the best token."""
+"""From this version on the second runner samples once more with everything that a request may ask for; before, only the best token."""
 GATHERED_CONTEXTS: Final = 40
+"""For how many contexts of the greatest length sparse attention gathers the scorer's keys."""
 GATHERED_KEY_BYTES: Final = 132
+"""Bytes of one such key: 128 values of 8 bits and a float32 scale."""
 LATENT_PREFILL_TOKENS: Final = 65_536
-"""Most tokens of latent context that a prefill expands at once."""
+"""The most tokens of a latent context that a prefill expands at once."""
+CHUNK: Final = 64
+"""Tokens of a chunk of linear attention."""
 
 
 def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
-    """The profile run's transient peak: what stays between the passes, and the larger of the passes."""
+    """The peak of the profile run: what stays allocated between the passes, and the larger of the two passes."""
     arch, settings = now.arch, now.settings
     tokens = settings.max_num_batched_tokens
     rows = min(settings.max_num_seqs, tokens)
@@ -54,8 +60,8 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
     guessed = copies.rows == 0 and sampler > forward
     return Estimate(
         bytes=hidden + held + kept + max(forward, sampler) + unexplained.value * GIB,
-        # What no formula explains was measured for all terms together; the ledger shares it out. A constant that
-        # was only read from code is uncertain beyond that.
+        # The spread of what no formula explains was measured for all terms together, and the ledger shares it out. A constant that was
+        # only read in the engine's code has a spread beyond that.
         spread=unexplained.spread * GIB + (copies.spread * rows * arch.vocab * 4 if guessed else 0.0),
         formula=(
             "hidden states T*H*2 B + expert workspace + tokens gathered from other ranks + "
@@ -77,14 +83,14 @@ def activation(now: Situation, *, last_stage: bool = True) -> Estimate:
 
 
 def _keeps_workspace(now: Situation) -> bool:
-    """Whether the experts' workspace stays after the pass; early on only with kernels for block-scaled weights."""
+    """Whether the workspace of experts stays allocated after the pass; in early versions only with kernels for block-scaled weights."""
     quantization = now.arch.quantization
     scaled = quantization is not None and quantization.block is not None
     return now.version >= HELD_WORKSPACE or (scaled and SHARED_BUFFERS <= now.version < SHARED_BUFFERS_GONE)
 
 
-def sampler_copies(now: Situation) -> Constant:
-    """How many float32 copies of the logits the sampler's pass holds at once; ranks gather them, so TP does not divide."""
+def sampler_copies(now: Situation) -> MemoryConstant:
+    """How many float32 copies of the logits the sampling pass holds at once. Every rank has all logits, so tensor ranks do not divide them."""
     return now.constants[_sampler_name(now)]
 
 
@@ -98,7 +104,8 @@ def _sampler_name(now: Situation) -> str:
 
 
 def unexplained_name(now: Situation) -> str:
-    """How far real starts stray goes by what is hard to know: other vendors, small cards, experts, many ranks, encoders."""
+    """The constant for what no formula explains, by what makes a start hard to predict: other vendors, small cards, experts, many ranks,
+    encoders."""
     if now.engine.whole_prompts:
         return "unexplainedFirst"
     if now.rocm:
@@ -113,7 +120,7 @@ def unexplained_name(now: Situation) -> str:
 
 
 def _is_plain(arch: Architecture) -> bool:
-    """The classic decoder: dense, text only, every layer attending to everything."""
+    """Whether a model is a classic decoder: dense, for text only, and with every layer attending to everything."""
     mixers = [layer.mixer for layer in arch.layers]
     return not (arch.is_moe or arch.vision) and all(
         isinstance(mixer, Attention) and mixer.span is Span.FULL for mixer in mixers
@@ -121,7 +128,7 @@ def _is_plain(arch: Architecture) -> bool:
 
 
 def _dense_forward(now: Situation) -> float:
-    """One layer's widest moment: the residual, its input, and a gated product beside what it is made from."""
+    """The most that a dense layer holds at once: the residual, and a gated product beside its two factors."""
     widths = [layer.ffn.intermediate for layer in now.arch.layers if isinstance(layer.ffn, DenseFfn)]
     widths += [layer.ffn.shared_intermediate for layer in now.arch.layers if isinstance(layer.ffn, MoeFfn)]
     inner = max(widths, default=0) / now.layout.tensor
@@ -129,24 +136,23 @@ def _dense_forward(now: Situation) -> float:
 
 
 def _linear_forward(now: Situation) -> float:
-    """Chunked linear attention keeps, a token and head, products within a chunk and a state for each chunk.
+    """What chunked linear attention holds: for each token and head the products within a chunk, and a state for each chunk.
 
-    A gate a channel (split convolutions) doubles them: gates and gated keys are float32 of their own.
+    A gate for each channel (where convolutions are split) doubles that, as gates and gated keys are held in float32 as well.
     """
     mixers = [layer.mixer for layer in now.arch.layers if isinstance(layer.mixer, LinearAttention)]
     if not mixers:
         return 0.0
     mixer = mixers[0]
-    chunk = 64
-    floats = 2 * chunk + mixer.value_dim * (2 if mixer.split_conv else 1)
-    halves = 6 * mixer.value_dim + mixer.key_dim * mixer.value_dim / chunk
+    floats = 2 * CHUNK + mixer.value_dim * (2 if mixer.split_conv else 1)
+    halves = 6 * mixer.value_dim + mixer.key_dim * mixer.value_dim / CHUNK
     heads = mixer.value_heads / now.layout.tensor
     per_head = (4 * floats + 2 * halves) * (2 if mixer.split_conv else 1)
     return now.settings.max_num_batched_tokens * heads * per_head
 
 
 def expert_workspace(now: Situation) -> float:
-    """Two buffers of every token's chosen experts: inputs to the second matrix, and outputs before they are summed."""
+    """Two buffers for the experts that every token chose: the inputs of their second matrix, and their outputs before they are summed."""
     if now.rocm or _fused_experts(now):
         return 0.0
     sizes = [
@@ -159,23 +165,23 @@ def expert_workspace(now: Situation) -> float:
 
 
 def scorer_workspace(now: Situation) -> float:
-    """Sparse attention gathers the scorer's keys of forty contexts of the greatest length, one prefill after another.
+    """What sparse attention takes to gather the scorer's keys of so many contexts of the greatest length.
 
-    The experts' workspace is the same memory at another time, so only the larger of the two counts.
+    The workspace of experts is in the same memory at another time, so only the larger of the two counts.
     """
     scored = any(getattr(layer.mixer, "indexer", None) is not None for layer in now.arch.layers)
     return GATHERED_CONTEXTS * now.settings.max_model_len * GATHERED_KEY_BYTES if scored else 0.0
 
 
 def gathered_tokens(now: Situation) -> float:
-    """Experts spread over data-parallel ranks see every rank's tokens: they are gathered before and summed after."""
+    """Buffers for the tokens of all data ranks, which experts spread over these ranks see: gathered before them, and summed after them."""
     if now.layout.data == 1 or not now.arch.is_moe:
         return 0.0
     return 2 * now.settings.max_num_batched_tokens * now.layout.data * now.arch.hidden * 2
 
 
 def _fused_experts(now: Situation) -> bool:
-    """Kernels for checkpoints of this toolkit and for 4-bit floats run all experts in one pass, without a workspace."""
+    """Whether all experts run in one pass without a workspace, as kernels for ModelOpt's checkpoints and for 4-bit floats do."""
     quantization = now.arch.quantization
     return quantization is not None and (
         quantization.method.startswith("modelopt") or quantization.weights in {Dtype.MXFP4, Dtype.NVFP4}
@@ -183,7 +189,7 @@ def _fused_experts(now: Situation) -> bool:
 
 
 def latent_prefill(now: Situation) -> float:
-    """Latent attention expands the context of a prefill to keys and values of every head, a chunk at a time."""
+    """What latent attention takes to expand the context of a prefill to keys and values of every head, a chunk at a time."""
     mixers = [layer.mixer for layer in now.arch.layers if isinstance(layer.mixer, LatentAttention)]
     if not mixers:
         return 0.0
@@ -196,7 +202,7 @@ def latent_prefill(now: Situation) -> float:
 
 
 def encoder(now: Situation) -> Estimate:
-    """Outputs of the encoder that the profile run holds: as many items as the budget of embeddings takes."""
+    """The encoder's outputs that the profile run holds: as many as the limit of embeddings in a step allows."""
     vision = now.arch.vision
     if vision is None or now.settings.multimodal_items == 0:
         return Estimate(bytes=0, spread=0, formula="0 without images or videos", certainty=Certainty.EXACT)

@@ -1,8 +1,8 @@
-"""Weight bytes of one rank: what a layout cuts, what every rank holds whole, and which stage of a pipeline has what.
+"""Bytes of weights on one rank: what a layout cuts, what every rank holds whole, and which pipeline stage has what.
 
-Checkpoint bytes come by parts; each part is spread over layers by the parameters it has in them and over ranks by how the
-engine shards it. Key and value projections stop shrinking where ranks outnumber key-value heads, vocabularies are padded,
-experts are either cut or dealt out whole. What the engine adds when it loads is `overheads`.
+The bytes of a checkpoint are known by part. Each part is shared out among layers by the parameters that it has in them, and among
+ranks by how the engine shards it. Key and value projections stop shrinking where there are more ranks than key-value heads,
+vocabularies are padded, and experts are either cut or spread whole. `overheads` has what the engine adds when it loads.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.memory.kv import stage_sizes
 
 VOCABULARY_MULTIPLE = 64
+"""The vocabulary is padded to a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankWeights:
+    """Bytes of weights on one rank."""
+
     stages: tuple[int, ...]
-    """Bytes on a rank of each pipeline stage, draft layers left out."""
+    """Bytes on a rank of each pipeline stage, without draft layers."""
     experts: tuple[int, ...]
-    """Of these, routed experts."""
+    """How many of these are routed experts."""
     draft: int
-    """Draft layers of the checkpoint, on the last stage, if they are used."""
+    """Bytes of the checkpoint's draft layers, which are on the last stage where they are used."""
 
     @property
     def largest(self) -> int:
@@ -38,7 +41,7 @@ class RankWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
-    """Parameters of one layer as shares of the whole model's, by part."""
+    """Parameters of one layer, by part."""
 
     attention: int
     replicated: int
@@ -51,6 +54,7 @@ class _Layer:
 
 @lru_cache(maxsize=4096)
 def rank_weight_bytes(model: ModelFacts, layout: Layout) -> RankWeights:
+    """The bytes of a model's weights on one rank under a layout."""
     arch, weights = model.architecture, model.weights
     stages = [Counter(layers) for layers in _stages(arch.layers, layout.pipeline)]
     alike = {layer: _measured(layer, arch, layout) for layer in sum(stages, Counter())}
@@ -78,7 +82,7 @@ def rank_weight_bytes(model: ModelFacts, layout: Layout) -> RankWeights:
 
 
 class _Parts:
-    """Sums over layers: of parameters, or of the bytes of one stage."""
+    """Sums over layers, by part: of parameters, or of the bytes on one stage."""
 
     __slots__ = ("attention", "experts", "ffn", "others", "replicated", "small")
 
@@ -87,6 +91,7 @@ class _Parts:
         self.experts = self.others = 0.0
 
     def count(self, layers: Counter[Layer], alike: dict[Layer, _Layer]) -> None:
+        """Adds the parameters of layers."""
         for layer, times in layers.items():
             one = alike[layer]
             self.attention += times * one.attention
@@ -105,6 +110,7 @@ class _Parts:
         layout: Layout,
         expert_share: float,
     ) -> None:
+        """Adds the bytes that so many layers of a kind have on one rank."""
         cut = _part(weights.attention_sharded, one.attention, totals.attention) * one.attention_on_rank
         cut += _part(weights.attention_replicated, one.replicated, totals.replicated)
         cut += _part(weights.ffn, one.ffn, totals.ffn) / layout.tensor
@@ -136,7 +142,8 @@ def _measured(layer: Layer, arch: Architecture, layout: Layout) -> _Layer:
 
 
 def _attention_share(layer: Layer, hidden: int, cut: int, ranks: int) -> float:
-    """1/ranks, but a rank holds at least one key-value head, or one group of a state-space mixer, whole."""
+    """The share of a mixer's parameters on one rank: 1/ranks, but a rank holds at least one whole key-value head, or one whole group of a
+    state-space mixer."""
     match layer.mixer:
         case Attention(shares_cache=False) as mixer:
             vectors = mixer.head_dim + (0 if mixer.values_are_keys else mixer.v_head_dim)
@@ -157,7 +164,7 @@ def _vocabulary_share(vocab: int, ranks: int) -> float:
 
 
 def _expert_share(arch: Architecture, layout: Layout) -> float:
-    """Cut over all ranks, or dealt out whole: then the fullest rank has one more than the others where they do not divide."""
+    """The share of the routed experts on one rank. Where whole experts are spread, the fullest rank may have one more than others."""
     experts = max((layer.ffn.experts for layer in arch.layers if isinstance(layer.ffn, MoeFfn)), default=0)
     if not experts or not layout.expert_parallel:
         return 1 / layout.expert_ranks

@@ -1,6 +1,6 @@
-"""What every term of the ledger reads, gathered once: the plan's inputs, the constants, and what versions imply.
+"""What every term of the ledger is worked out from, gathered once: the plan's inputs, the constants, and what versions imply.
 
-A term before it is added up is an `Estimate`; the terms themselves are `profile_run` and `overheads`.
+The terms are worked out in `profile_run` and `overheads`, each as an `Estimate`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import GIB, Gpu, LinkKind, Vendor
 from plimsoll.facts.model import Certainty, ModelFacts
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.constants import Constants
+from plimsoll.planning.memory.constants import MemoryConstants
 from plimsoll.planning.memory.kv_rules import version_of
 from plimsoll.planning.settings import EngineSettings
 
 DATA_CENTRE_GIB: Final = 70
+"""Memory from which on a card counts as one for data centres."""
 SECOND_RUNNER: Final = Version(0, 25)
-"""From here models without experts and states run on the engine's second runner."""
+"""From this version on models without experts and states run on the engine's second model runner."""
 SECOND_RUNNER_FOR_ALL: Final = Version(0, 29)
-"""From here all models do, and it estimates its graphs too; before, it took them to be free."""
+"""From this version on all models run on it, and it counts its graphs; before, it counted nothing for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A term before it is a term: GiB would be told, bytes are computed."""
+    """One term as its formula gives it, in bytes, before it becomes a term of the ledger."""
 
     bytes: float
     spread: float
@@ -39,14 +40,14 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The inputs every term reads, gathered once."""
+    """The inputs of every term."""
 
     model: ModelFacts
     gpu: Gpu
     layout: Layout
     engine: EngineFacts
     settings: EngineSettings
-    constants: Constants
+    constants: MemoryConstants
     device_bytes: int
 
     @property
@@ -63,7 +64,7 @@ class Situation:
 
     @property
     def small(self) -> bool:
-        """Cards below the data centre's, whose pools are a few GiB, so that every MiB shows."""
+        """Whether the card is smaller than those for data centres: its cache is a few GiB, so that every MiB matters."""
         return self.device_bytes < DATA_CENTRE_GIB * GIB
 
     @property
@@ -72,6 +73,7 @@ class Situation:
 
     @property
     def on_second_runner(self) -> bool:
+        """Whether the model runs on the engine's second model runner."""
         plain = not self.arch.is_moe and not self.arch.is_hybrid
         return self.version >= SECOND_RUNNER_FOR_ALL or (self.version >= SECOND_RUNNER and plain)
 

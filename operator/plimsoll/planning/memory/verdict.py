@@ -1,8 +1,8 @@
-"""Whether an engine starts: by the ends of the interval, in words that name the figures and what would change them.
+"""Whether an engine starts, judged by the ends of the interval, with a sentence that names the figures and what would change them.
 
-It fits when even the unfavourable end leaves room for one longest request, and does not when even the favourable end
-leaves none; in between the verdict is tight. Failing to start is cheap to see and expensive to meet, so doubts that no
-figure settles (graphs outside the budget, a device taken to its last byte) make a verdict tight, never better.
+It fits when even the unfavourable end leaves room for one longest request, and does not fit when even the favourable end leaves
+none; in between the verdict is tight. A failed start is costly, so doubts that no figure settles (graphs outside the budget, a device
+that is taken nearly whole) make a verdict tight.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from plimsoll.planning.memory.kv_groups import CachePlan
 from plimsoll.planning.memory.situation import Estimate, Situation, gib_text
 
 CONTEXT_AT_START: Final = 0.4 * GIB
-"""What a device has lost to the driver and the process before the engine looks at what is free."""
+"""Bytes of a device that the driver and the process take before the engine looks at what is free."""
 HIGH_SHARE: Final = 0.95
+"""Utilization above which the risk of running out of memory is moderate at least."""
 
 
 class Verdict(StrEnum):
     FITS = "fits"
     """It starts even at the unfavourable end of the interval."""
     TIGHT = "tight"
-    """The expectation starts, the interval also holds outcomes that do not (or the other way round)."""
+    """It starts at one end of the interval and not at the other, or there is a doubt that no figure settles."""
     DOES_NOT_FIT = "does not fit"
 
 
 class OomRisk(StrEnum):
+    """How likely the engine is to run out of memory."""
+
     LOW = "low"
     MODERATE = "moderate"
     HIGH = "high"
@@ -39,16 +42,18 @@ class OomRisk(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Figures of the rank that binds, in bytes."""
+    """The figures that decide, in bytes, of the rank that limits all others."""
 
     budget: int
     need: float
-    """What goes to weights and overheads."""
+    """Bytes that go to weights and overheads."""
     spread: float
+    """By how much `need` may be off."""
     graphs: Estimate
     pool: Interval
-    """What is left for the cache; negative where the rest does not fit itself."""
+    """Bytes left for the cache; negative where the rest does not fit itself."""
     blocks: Interval
+    """Blocks that the cache then has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Judged:
 
 
 def judge(now: Situation, plan: CachePlan, room: Room) -> Judged:
-    """The verdict with the figures that decided."""
+    """The verdict, with a sentence that names the figures that decided."""
     figures = (
         f"{gib_text(room.need)} (up to {gib_text(room.need + room.spread)}) of {gib_text(room.budget)} "
         f"go to weights and overheads"
@@ -98,7 +103,7 @@ def _starts(now: Situation, plan: CachePlan, left: float, blocks: float) -> bool
 
 
 def _instead(now: Situation, plan: CachePlan, room: Room) -> str:
-    """What there is instead of what is needed, and what would make it fit."""
+    """A clause that says how much there is instead of what is needed, and what would make it fit."""
     if room.pool.high <= 0:
         return f"and {gib_text(-room.pool.mid)} are missing before any cache"
     if plan.has_state and now.settings.max_num_seqs > room.blocks.high:
@@ -108,7 +113,7 @@ def _instead(now: Situation, plan: CachePlan, room: Room) -> str:
 
 
 def _beyond(now: Situation, room: Room) -> list[str]:
-    """Doubts about what lies beyond the budget: the device's own part, and graphs where no budget counts them."""
+    """Doubts about the memory outside the budget: it must hold what the driver takes, and graphs where the budget does not count them."""
     if now.gpu.vendor is Vendor.CPU or now.settings.kv_cache_bytes is not None:
         return []
     beyond = now.device_bytes - room.budget

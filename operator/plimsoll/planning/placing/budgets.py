@@ -1,4 +1,4 @@
-"""What an admin lets a namespace take, and what others have left of it."""
+"""How much an admin lets a namespace take, and how much of it is left."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Claim:
     """What one replica takes of a budget."""
 
     product: str
-    """The card's, where the devices are partitions."""
+    """The GPU product; where the devices are partitions, that of their card."""
     gpus: Fraction
-    """In parts where devices are shared; CPUs are no GPUs and count nothing."""
+    """GPUs, where shared devices count as their part; 0 for CPUs."""
     price: Fraction | None
-    """Of a replica-hour; None is unknown."""
+    """Price of a replica for an hour; None is unknown."""
 
     @classmethod
     def on(cls, hardware: Hardware, devices: int) -> Claim:
@@ -41,18 +41,18 @@ def claim_of(chosen: PlanSet) -> Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """None and absent products are without limit. Devices count in parts where they are shared."""
+    """How much more may be taken. None, and a product that is not named, are without limit. Shared devices count as their part."""
 
     devices: Fraction | None = None
     by_product: Mapping[str, Fraction] = field(default_factory=dict)
     per_hour: Fraction | None = None
     replicas: int | None = None
-    """Of one deployment."""
+    """Replicas of one deployment."""
     largest: int | None = None
-    """GPUs of the whole budget, whatever others took of it: no replica is ever larger."""
+    """GPUs of the whole budget, no matter what others took of it: no replica may be larger."""
 
     def allows(self, claim: Claim) -> int | None:
-        """How many of alike replicas they leave room for; None is any number. An unknown price cannot be held to a sum."""
+        """How many replicas of this kind they allow; None is any number. Where a price is unknown, the limit of money does not count."""
         bounds = [self.replicas] if self.replicas is not None else []
         for limit, each in (
             (self.devices, claim.gpus),
@@ -64,7 +64,7 @@ class Limits:
         return min(bounds, default=None)
 
     def less(self, claim: Claim, replicas: int) -> Limits:
-        """What so many replicas leave to the same deployment."""
+        """What so many replicas leave to the deployment that they are of."""
         gpus, left = claim.gpus * replicas, dict(self.by_product)
         if claim.product in left:
             left[claim.product] = max(Fraction(0), left[claim.product] - gpus)
@@ -79,7 +79,7 @@ class Limits:
         )
 
     def after(self, sets: Iterable[PlanSet]) -> Limits:
-        """What is left for the next deployment of the same namespace."""
+        """What a deployment with these sets leaves to the next one of its namespace."""
         left = self
         for chosen in sets:
             left = left.less(claim_of(chosen), chosen.replicas)
@@ -90,7 +90,7 @@ UNLIMITED: Final = Limits()
 
 
 def budget_of(namespace: str, config: OperatorConfig) -> Budget | None:
-    """The entry whose pattern fits best: the exact name, else the longest pattern."""
+    """The entry of the admin's budgets that fits a namespace best: the one with its exact name, else with the longest pattern."""
     return next(iter(matching(namespace, config.budgets)), None)
 
 
@@ -113,7 +113,7 @@ def priority_of(namespace: str, config: OperatorConfig) -> int:
 
 
 def _name(product: str) -> str:
-    """The catalogue's name of a product; a name it does not know limits a label value nobody has, which is harmless."""
+    """The catalogue's name of a product. A name that it lacks is kept as it is; no device has it, so its limit does no harm."""
     try:
         return gpu_named(product).name
     except UnknownGpu:

@@ -6,22 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 from plimsoll.api.quantity import format_decimal
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placing.placement import device_part
 from plimsoll.planning.plan import Cost, Hardware, Placement, PlanSet, used
 
+HOUR_S: Final = 3600
+
 
 def cost_of(
     hardware: Hardware, devices: int, replicas: int, performance: Performance | None, *, generates: bool
 ) -> Cost:
-    """Of replicas with so many devices each."""
+    """The cost of so many replicas with so many devices each."""
     price = None if hardware.price_per_hour is None else Fraction(hardware.price_per_hour) * devices
     each_million = None
     if price is not None and performance is not None:
         rate = performance.output_tokens_per_second if generates else performance.requests_per_second
-        hourly = Fraction(int(rate * 1000), 1000) * 3600
+        hourly = Fraction(int(rate * 1000), 1000) * HOUR_S
         each_million = _text(price / hourly * 1_000_000) if hourly else None
     return Cost(
         gpu_hours_per_hour=float(device_part(hardware) * devices * replicas),
@@ -32,7 +35,7 @@ def cost_of(
 
 
 def rescaled(chosen: PlanSet, replicas: int, further: Sequence[Placement] = ()) -> PlanSet:
-    """The same set with another number of replicas: those beyond its own are placed by `further`."""
+    """The set with another number of replicas. `further` says where those go that it has not had before."""
     left, places = replicas, dict[str, int]()
     for placement in chosen.placements:
         places[placement.pool] = min(left, placement.replicas)

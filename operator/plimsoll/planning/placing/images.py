@@ -1,6 +1,6 @@
-"""Where an image of the engine is to be had: hardware that nobody has one for is left out, as long as other hardware remains.
+"""For which hardware an image of the engine is known. Other hardware is left out, as long as any remains.
 
-Which image it is in the end, with mirrors and the user's own, is `render`'s.
+Which image a pod gets in the end, with mirrors and the user's own, is decided in `render`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plimsoll.planning.placing.placement import Slot
 from plimsoll.planning.plan import Finding, Severity
 
 PUBLISHED: Final[Mapping[str, str]] = {"nvidia": "", "amd": "-rocm", "cpu": "-cpu"}
-"""By vendor, what the engine's project adds to its image's name; for the others it publishes none."""
+"""By vendor: what the engine's project adds to the name of its image. It publishes none for other vendors."""
 ADMIN_FIELDS: Final[Mapping[str, str]] = {
     "nvidia": "image",
     "amd": "rocm_image",
@@ -23,18 +23,20 @@ ADMIN_FIELDS: Final[Mapping[str, str]] = {
     "intel": "xpu_image",
     "cpu": "cpu_image",
 }
+"""By vendor: the attribute of the admin's entry for an engine version that names an image."""
 ADMIN_NAMES: Final[Mapping[str, str]] = {"habana": "gaudiImage", "intel": "xpuImage"}
+"""The same fields as the admin spells them, for vendors without published images."""
 
 
 def listed(version: str, vendor: str, config: OperatorConfig) -> str | None:
-    """The admin's image for a version on a vendor's hardware."""
+    """The image that the admin names for a version on a vendor's hardware, or None."""
     entry = _entry(version, config)
     image: str | None = None if entry is None else getattr(entry, ADMIN_FIELDS[vendor])
     return image
 
 
 def supervisor_in(version: str, config: OperatorConfig) -> str | None:
-    """The release of Plimsoll whose supervisor the admin's images for a version have in them."""
+    """The release of Plimsoll whose supervisor is inside the admin's images for a version; None where none is."""
     entry = _entry(version, config)
     return None if entry is None else entry.supervisor
 
@@ -44,13 +46,14 @@ def _entry(version: str, config: OperatorConfig) -> EngineVersion | None:
 
 
 def published(facts: EngineFacts, vendor: str) -> bool:
+    """Whether the engine's project publishes an image for a vendor's hardware."""
     return vendor in PUBLISHED and facts.profile.image is not None
 
 
 def with_images(
     slots: Sequence[Slot], spec: LLMDeploymentSpec, facts: EngineFacts, config: OperatorConfig
 ) -> tuple[tuple[Slot, ...], tuple[Finding, ...]]:
-    """The slots that an image is known for, or all where there is none; and what was left out."""
+    """The slots for which an image is known, or all slots where none has one; and findings about those that are left out."""
     if spec.engine.image is not None:
         return tuple(slots), ()
     known = tuple(slot for slot in slots if _has(slot, facts, config))

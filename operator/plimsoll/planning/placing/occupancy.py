@@ -1,4 +1,4 @@
-"""What stays of the pools when a set's replicas have found their places: the next set, or the next deployment, gets the rest."""
+"""What is left of the pools once a set's replicas have found their places, for the next set or the next deployment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from plimsoll.planning.plan import Placement, PlanSet
 
 
 def occupied(pool: Pool, placement: Placement, shape: Shape, owner: str) -> Pool:
-    """First go the devices that the owner's pods hold already, then free ones, then nodes to be made."""
+    """The pool after replicas were placed in it: they take devices that the owner's pods hold already first, then free ones, then those
+    of nodes that may be made."""
     pods = placement.replicas * shape.pods
     held = pool.held.get(owner, 0)
     own = min(pods, held // shape.devices)
@@ -41,7 +42,7 @@ def occupied(pool: Pool, placement: Placement, shape: Shape, owner: str) -> Pool
 
 
 class Ground:
-    """The devices that one deployment may use, as its sets take them up one after the other."""
+    """The devices that one deployment may use, as its sets take them one after the other."""
 
     def __init__(self, slots: Sequence[Slot], owner: str) -> None:
         self.slots = slots
@@ -49,23 +50,24 @@ class Ground:
         self.pools = {pool.key: pool for slot in slots for pool in slot.pools}
 
     def occupy(self, chosen: PlanSet, placements: Iterable[Placement]) -> None:
+        """Takes the devices of a set's replicas out of the pools."""
         for placement in placements:
             pool = self.pools.get(placement.pool)
             if pool is not None:
                 self.pools[pool.key] = occupied(pool, placement, chosen.shape, self.owner)
 
     def room(self, chosen: PlanSet) -> int:
-        """Further replicas that find devices."""
+        """How many further replicas of a set find devices."""
         return sum(room(pool, chosen.shape, chosen.layout, self.owner) for pool in self.hosts(chosen))
 
     def place(self, chosen: PlanSet, replicas: int) -> tuple[Placement, ...]:
-        """Where so many further replicas go; they are there then."""
+        """Places so many further replicas, and says where."""
         placements = spread(self.hosts(chosen), chosen.shape, chosen.layout, replicas, self.owner)
         self.occupy(chosen, placements)
         return placements
 
     def could_hold(self, chosen: PlanSet) -> bool:
-        """Whether one replica would find devices if nothing else ran there."""
+        """Whether one replica would find devices if nothing else ran on them."""
         asked = chosen.resources
         return any(
             room_when_empty(pool, chosen.shape, chosen.layout)
@@ -74,12 +76,12 @@ class Ground:
         )
 
     def hosts(self, chosen: PlanSet) -> list[Pool]:
-        """Pools of the set's devices, as they are by now, whose hosts have the memory and the disk for a pod."""
+        """Pools of the set's devices, with what is taken by now, whose hosts have enough memory and disk for a pod."""
         alike = [self.pools[pool.key] for pool in self._alike(chosen)]
         return [pool for pool in alike if holds_pod(pool, chosen.resources, self.owner)]
 
     def _alike(self, chosen: PlanSet) -> list[Pool]:
-        """Pools of the set's devices, as they were before any set took them up."""
+        """Pools of the set's devices, as they were before any set took some."""
         return [
             pool for slot in self.slots if same_devices(slot.hardware, chosen.hardware) for pool in slot.pools
         ]

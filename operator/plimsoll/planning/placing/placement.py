@@ -1,7 +1,8 @@
 """Which devices a deployment may use, and how many replicas of a layout they hold.
 
-Pools that planning cannot tell apart by device, price or the way a pod reaches them are one slot: a set runs on a slot,
-on whichever of its pools has room. Frees are counted by node size, so the work grows with the kinds of nodes only.
+Pools with the same devices at the same price, which a pod reaches in the same way, form one slot: a set runs on a slot, in
+whichever of its pools there is room. Free devices are kept as counts of nodes by how many of theirs are free, so the work grows with
+the kinds of nodes and not with their number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from plimsoll.api.v1alpha1.topology import Toleration
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.inventory import Pool, Taint
+from plimsoll.facts.nodes import RDMA
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.layouts.rules import Site
 from plimsoll.planning.plan import Hardware, Placement, PodResources
@@ -26,8 +28,11 @@ PRODUCT_LABELS: Final = (
     "gpu.intel.com/product",
     "habana.ai/product",
 )
-RDMA_LABEL: Final = "feature.node.kubernetes.io/rdma.available"
+
 BLOCKING: Final = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep pods away."""
+COMPUTE_SLICES: Final = 7
+"""Compute slices of a whole card that MIG cuts; a profile such as 3g.40gb has three of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +43,7 @@ class Slot:
     gpu: Gpu
     pools: tuple[Pool, ...]
     price: Fraction | None
-    """Of a device-hour; None is unknown."""
+    """Price of one device for an hour; None is unknown."""
 
     @cached_property
     def part(self) -> Fraction:
@@ -47,7 +52,7 @@ class Slot:
 
     @cached_property
     def order(self) -> tuple[int, str, str]:
-        """Small devices first where all else is equal: large ones are kept for what needs them."""
+        """Breaks ties: slots with small devices come first, so that large ones stay free for what needs them."""
         return self.hardware.memory_bytes, self.name, self.pools[0].key
 
     @cached_property
@@ -55,6 +60,7 @@ class Slot:
         return str(self.hardware)
 
     def site(self) -> Site:
+        """What the slot offers, as the rules about layouts ask for it."""
         return Site(
             gpu=self.gpu,
             devices_per_node=max(pool.devices_per_node for pool in self.pools),
@@ -62,26 +68,26 @@ class Slot:
             fabric_devices=max((pool_devices(pool) for pool in self.pools if pool.fabric), default=0),
             sharing=self.hardware.sharing,
             partition=self.hardware.partition,
-            rdma=all(pool.rdma or pool.labels.get(RDMA_LABEL) == "true" for pool in self.pools),
+            rdma=all(pool.rdma or pool.labels.get(RDMA) == "true" for pool in self.pools),
         )
 
 
 def pool_devices(pool: Pool) -> int:
-    """Devices whether free or not, nodes that may be made included."""
+    """All devices of a pool, free or not, and those of nodes that may be made."""
     return (pool.nodes + pool.declared_nodes) * pool.devices_per_node
 
 
 def same_devices(one: Hardware, other: Hardware) -> bool:
-    """Whether a set planned for the one runs on the other: a price may change without a restart."""
+    """Whether a set planned for one runs on the other: all but the price is equal, which may change without a restart."""
     return replace(one, price_per_hour=None) == replace(other, price_per_hour=None)
 
 
 def device_part(hardware: Hardware) -> Fraction:
+    """How much of a whole card one schedulable device is, where cards are shared or cut into MIG slices."""
     part = Fraction(1, hardware.sharing)
-    head = (hardware.partition or "").partition("g.")[0]
-    if hardware.vendor == Vendor.NVIDIA and head.isdigit():
-        # A MIG profile's number is compute slices of seven.
-        part *= Fraction(int(head), 7)
+    compute_slices = (hardware.partition or "").partition("g.")[0]
+    if hardware.vendor == Vendor.NVIDIA and compute_slices.isdigit():
+        part *= Fraction(int(compute_slices), COMPUTE_SLICES)
     return part
 
 
@@ -94,7 +100,8 @@ def slots(
     on_cpu: bool,
     cores: int | None = None,
 ) -> tuple[Slot, ...]:
-    """The devices a deployment may use, grouped; `products` are catalogue names and label values, `cores` what a host must have."""
+    """The devices that a deployment may use, grouped. `products` are catalogue names and label values, None where any may be used;
+    `cores` is how many cores a host must have."""
     grouped: dict[tuple[object, ...], list[Pool]] = {}
     for pool in pools:
         why_not = refusal(
@@ -140,7 +147,7 @@ def refusal(
 
 
 def barring(pool: Pool, tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:
-    """Taints that keep a deployment away."""
+    """Taints of a pool's nodes that keep a deployment away."""
     return tuple(
         taint
         for taint in pool.taints
@@ -150,7 +157,7 @@ def barring(pool: Pool, tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...
 
 
 def is_device_taint(taint: Taint, resource: str) -> bool:
-    """Taints that keep pods without devices away are borne by every pod that asks for the device."""
+    """Whether a taint is there to keep away pods without devices: every pod that asks for such a device tolerates it."""
     domain = resource.partition("/")[0]
     return taint.key in (resource, f"{domain}/gpu")
 
@@ -165,7 +172,8 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
 
 
 def shape_of(layout: Layout, site: Site) -> Shape | None:
-    """One pod where the largest node holds a replica, else the fewest alike pods; tensor ranks stay in a node or fabric."""
+    """How a replica is cut into pods: one where the largest node holds it, else as few pods of equal size as possible, whose tensor ranks
+    stay within a node or one fabric. None where it cannot be cut so."""
     largest = site.devices_per_node
     if layout.gpus <= largest:
         return Shape(1, layout.gpus)
@@ -178,7 +186,7 @@ def shape_of(layout: Layout, site: Site) -> Shape | None:
 
 
 def room(pool: Pool, shape: Shape, layout: Layout, owner: str = "") -> int:
-    """Replicas that find devices in a pool: free ones, those of nodes that may be made, and those the owner holds."""
+    """Replicas that find devices in a pool: free ones, those of nodes that may be made, and those that the owner's pods hold."""
     free = dict(pool.free)
     for size, nodes in pool.coming.items():
         free[size] = free.get(size, 0) + nodes
@@ -191,7 +199,7 @@ def room_when_empty(pool: Pool, shape: Shape, layout: Layout) -> int:
 
 
 def holds_pod(pool: Pool, asked: PodResources, owner: str) -> bool:
-    """Whether the pool's hosts have the memory and the disk that a pod asks for, as far as they say."""
+    """Whether the pool's hosts have the memory and the disk that a pod asks for, as far as that is known."""
     if not has_memory(pool, asked) or not has_disk(pool, asked, owner):
         return False
     free = pool.host_free_disk_bytes
@@ -203,17 +211,19 @@ def has_memory(pool: Pool, asked: PodResources) -> bool:
 
 
 def has_disk(pool: Pool, asked: PodResources, owner: str) -> bool:
-    """Whether a node's disk would do if nothing else had asked for any. Where the owner's pods are it did: a patch of theirs, or a policy
-    of the cluster's, may ask for less than the plan says."""
+    """Whether a node's disk would be large enough if no pod had asked for any. Where pods of the owner run already it is: a patch of theirs,
+    or a policy of the cluster, may make them ask for less than the plan says."""
     return pool.host_disk_bytes is None or pool.host_disk_bytes >= asked.disk_bytes or _serves(pool, owner)
 
 
 def _serves(pool: Pool, owner: str) -> bool:
+    """Whether pods of the owner run on the pool's devices."""
     return pool.held.get(owner, 0) > 0
 
 
 def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]:
-    """What stays free after placing replicas on the fullest nodes that can hold a pod: large holes are kept."""
+    """What stays free after replicas were placed. Each pod goes to the fullest node that has room, so that nodes with many free devices are
+    kept for large pods."""
     left = dict(free)
     for _ in range(replicas * shape.pods):
         size = min(
@@ -231,7 +241,7 @@ def take(free: Mapping[int, int], shape: Shape, replicas: int) -> dict[int, int]
 def spread(
     pools: Iterable[Pool], shape: Shape, layout: Layout, replicas: int, owner: str = ""
 ) -> tuple[Placement, ...]:
-    """Where replicas are expected: pools with the most room first, so that few pools are touched."""
+    """Where replicas are expected: in the pools with the most room first, so that they are in few pools."""
     rooms = sorted(
         ((room(pool, shape, layout, owner), pool.key) for pool in pools),
         key=lambda pair: (-pair[0], pair[1]),
@@ -246,7 +256,7 @@ def spread(
 
 
 def _count(pool: Pool, shape: Shape, layout: Layout, free: Mapping[int, int], held: int = 0) -> int:
-    """Replicas by whole pods. Held devices are taken as lying together: where they lie is not known here."""
+    """Replicas that whole pods make up. Held devices count as if they were together on nodes, as it is not known here where they are."""
     if layout.tensor > shape.devices and pool.fabric is None:
         return 0
     pods = sum((size // shape.devices) * nodes for size, nodes in free.items()) + held // shape.devices
@@ -272,12 +282,13 @@ def _slot_key(pool: Pool) -> tuple[object, ...]:
 
 
 def _product_labels(pool: Pool) -> dict[str, str]:
-    """What the devices were recognised by (a cloud's own label, a partition mode, a node class), so that pods meet no others."""
+    """The labels by which the devices were recognised (product, partition mode, those of a node class): pods that select them land on no
+    other devices."""
     return dict(pool.pins) or {label: pool.labels[label] for label in PRODUCT_LABELS if label in pool.labels}
 
 
 def _part_of(gpu: Gpu, sharing: int) -> Gpu:
-    """A device whose time is sliced gives each of its pods a fair part of its speed when all are busy."""
+    """What one pod has of a GPU whose time is shared: an equal part of its speed, when all pods are busy."""
     if sharing == 1:
         return gpu
     flops = {dtype: rate // sharing for dtype, rate in gpu.flops.items()}

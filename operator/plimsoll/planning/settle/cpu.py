@@ -1,4 +1,4 @@
-"""How large a replica on CPUs is: nothing is profiled there, so cache, memory and cores are all said beforehand."""
+"""How large a replica on CPUs is. The engine profiles nothing there, so cache, memory and cores are all set beforehand."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ from plimsoll.planning.memory.kv import kv_bytes_per_token
 from plimsoll.planning.placing.placement import Slot
 
 BESIDE: Final = 8 * GIB
-"""Interpreter, libraries, tokenizer, and the buffers of a step."""
+"""Bytes for the interpreter, libraries, tokenizer, and the buffers of a step."""
 HOST_PART: Final = 0.8
-"""Of a host that one replica may take when nothing is said."""
+"""Share of a host's memory that one replica may take when the user does not say."""
 MOST_CORES: Final = 32
-"""More cores than one memory controller feeds make decoding no faster."""
+"""Cores beyond which decoding becomes no faster, as one memory controller feeds no more."""
 FEWEST_CORES: Final = 4
-"""Where nobody says how many a host has."""
+"""Cores that are asked for where it is not known how many a host has."""
 SMALL_HOST: Final = 8
-"""Below it one core is left to the system, else two; a pod that asks for all of a host's never finds one."""
+"""Hosts with fewer cores keep one for the system, others two. A pod that asked for all cores of a host would never find one."""
+CACHE_MARGIN: Final = 1.1
+"""How many times what the tokens take the cache is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSize:
+    """What one replica on CPUs gets."""
+
     cache_bytes: int
     memory_bytes: int
-    """Of the pod, cache and weights included."""
+    """Memory of the pod, cache and weights included."""
     cores: int
 
 
 def cpu_size(task: Task, slot: Slot) -> CpuSize:
-    """The user's numbers where they are given; else a cache for a modest load, within most of a host."""
+    """The user's numbers where there are any; else a cache for a modest load, within most of a host's memory."""
     asked = task.intent.spec.topology.cpu
     fixed = task.intent.spec.memory.kv_cache_size
     if asked is not None and asked.kv_cache_size is not None:
@@ -53,7 +57,7 @@ def cpu_size(task: Task, slot: Slot) -> CpuSize:
 
 
 def _cores(slot: Slot) -> int:
-    """What the smallest host has beside what runs on every host."""
+    """The cores of the smallest host, less those that are kept for the system."""
     hosts = [pool.host_cpus for pool in slot.pools if pool.host_cpus is not None]
     if not hosts:
         return FEWEST_CORES
@@ -62,12 +66,12 @@ def _cores(slot: Slot) -> int:
 
 
 def _whole(size: str) -> int:
-    """The engine reads whole GiB, and takes zero for half of the host."""
+    """A size in whole GiB, as the engine reads it, and at least one, as the engine would take zero to mean half of the host."""
     return max(1, parse_bytes(size) // GIB) * GIB
 
 
 def _wanted(task: Task) -> int:
-    """One request of the longest kind and a modest number of typical ones, in whole GiB."""
+    """The cache that holds the longest request, or a modest number of typical ones if that is more, in whole GiB."""
     each = kv_bytes_per_token(task.model.architecture, Layout(), None)
     tokens = max(task.context.tokens, ASSUMED_CONCURRENCY * task.intent.lengths.live)
-    return ceil(each * tokens * 1.1 / GIB) * GIB
+    return ceil(each * tokens * CACHE_MARGIN / GIB) * GIB

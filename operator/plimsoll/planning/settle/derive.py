@@ -1,6 +1,6 @@
-"""Engine settings that do not wait for the cache: utilization, batched tokens, prefix caching, and what features ask.
+"""Engine settings that do not depend on the size of the cache: utilization, batched tokens, prefix caching, and those of features.
 
-Each comes with the reason that `explain` prints. How many sequences may run, and what follows from that, is `sequences`.
+Each comes with the reason that `explain` prints. `sequences` decides how many sequences may run, and what follows from that.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ RESERVE_BYTES: Final = 4 * GIB
 """Left outside the engine's share of a large device: what drivers, allocators and late buffers take after profiling."""
 MOST_UTILIZATION: Final = 0.95
 UNIFIED_UTILIZATION: Final = 0.80
-"""Where the host lives in the same memory, the pod and the kernel need theirs."""
+"""Utilization where GPU and host share one memory, of which the pod and the kernel need a part."""
 PREFIX_PAYS: Final = 0.35
-"""Shared-prefix share from which caching prefixes is worth its bookkeeping where it costs something."""
+"""Share of a prompt that is shared with others from which on prefix caching is worth its bookkeeping."""
 
 
 def base_settings(
     task: Task, slot: Slot, layout: Layout, *, generous: bool = False
 ) -> tuple[EngineSettings, tuple[Value, ...]]:
-    """Everything but the number of sequences, which starts as the engine's default or somebody's word.
+    """The settings, and the reasons for them. The number of sequences is a first one: what somebody set, or the engine's default.
 
-    `generous`: take as much of the device as is safe, more than a preset says.
+    With `generous` as much of the device is taken as is safe, which may be more than a preset says.
     """
     gpu, device_bytes = slot.gpu, slot.hardware.memory_bytes
     spec, memory, architecture = task.intent.spec, task.intent.spec.memory, task.model.architecture
@@ -74,7 +74,7 @@ def base_settings(
 
 
 def share_on(task: Task, slot: Slot) -> Fraction | None:
-    """The part of a device that the engine may count as its own; None is all of it."""
+    """The part of a shared device that the engine may use; None is all of it."""
     share = task.intent.share
     if slot.hardware.sharing > 1:
         part = Fraction(1, slot.hardware.sharing)
@@ -83,7 +83,7 @@ def share_on(task: Task, slot: Slot) -> Fraction | None:
 
 
 def most_utilization(task: Task, slot: Slot) -> float:
-    """The largest share that may be tried."""
+    """The largest utilization that may be tried on some devices."""
     return max(_utilization(task, slot, generous=generous)[0] for generous in (False, True))
 
 
@@ -107,7 +107,7 @@ def _utilization(task: Task, slot: Slot, *, generous: bool) -> tuple[float, Valu
         chosen = min(chosen, 1 - intent.headroom_bytes / device_bytes)
     if share is not None and chosen > share:
         chosen, formula = float(share), "the deployment's share of the device"
-    # Whole percent, and down: 0.95 as a float is a hair less than 95 hundredths.
+    # Rounded down to whole percent. What is added keeps 0.95 at 95, which as a float times 100 may come out a little lower.
     chosen = max(1, int(chosen * 100 + 1e-9)) / 100
     return chosen, explained(
         "utilization",

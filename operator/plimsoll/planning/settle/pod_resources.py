@@ -15,28 +15,36 @@ from plimsoll.planning.plan import Origin, PodResources, Value
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.settle.cpu import cpu_size
 
-# An API server and an engine core, each one busy thread; a worker of its own for every device.
 BASE_CORES: Final = 2
+"""Cores for the API server and the engine core, which keep one thread busy each."""
 CORES_EACH: Final = 1
-# Resident: interpreter, CUDA libraries and tokenizer in the two front processes, the same without tokenizer in a worker.
+"""Cores for the worker process of each device."""
 BASE_MEMORY: Final = 6 * GIB
+"""Memory of the API server and the engine core: interpreter, CUDA libraries and tokenizer."""
 MEMORY_EACH: Final = 4 * GIB
+"""Memory of the worker process of each device: interpreter and CUDA libraries."""
 LOADING_MOST: Final = 16 * GIB
-"""Pages of the shard that is being read; the rest of the page cache gives way."""
+"""Most bytes counted for pages of the file that is being read; the rest of the page cache can be given up."""
 QUEUE_BYTES: Final = 160 * 2**20
-"""One broadcast ring of the engine: 10 chunks of 16 MiB."""
+"""Shared memory of one broadcast ring of the engine: 10 chunks of 16 MiB."""
 CACHES: Final = 10 * GIB
-"""Compiled kernels, graphs, tokenizer files."""
+"""Disk for compiled kernels, graphs and tokenizer files."""
+ADAPTER_BYTES: Final = 256 * 2**20
+"""Host memory of one LoRA adapter."""
+MOST_SHARED_GIB: Final = 16
+STEP: Final = 256 * 2**20
+"""Bytes to whose multiples resources are rounded up, so that small changes of a model change no pod."""
 
 
 def pod_resources(
     task: Task, slot: Slot, shape: Shape, layout: Layout, settings: EngineSettings
 ) -> tuple[PodResources, tuple[Value, ...]]:
+    """What one pod of a replica asks for, and the reasons for it."""
     spec, model, workers = task.intent.spec, task.model, shape.devices
     shm = _shared(layout, workers)
     loading = min(LOADING_MOST, model.weights.total // max(1, layout.tensor * layout.pipeline))
     offload = settings.kv_offload_bytes // shape.pods + settings.weight_offload_bytes * workers
-    adapters = settings.lora.max_cpu_loras * 256 * 2**20 if settings.lora is not None else 0
+    adapters = settings.lora.max_cpu_loras * ADAPTER_BYTES if settings.lora is not None else 0
     memory = _whole(BASE_MEMORY + MEMORY_EACH * workers + loading + shm + offload + adapters)
     cores = BASE_CORES + CORES_EACH * workers
     scratch = spec.storage.weights is None or spec.storage.weights.empty_dir is not None
@@ -88,13 +96,12 @@ def pod_resources(
 def _shared(layout: Layout, workers: int) -> int:
     if layout.gpus == 1:
         return _whole(QUEUE_BYTES)
-    return min(16, 1 + workers) * GIB
+    return min(MOST_SHARED_GIB, 1 + workers) * GIB
 
 
 def _whole(amount: int) -> int:
-    """Rounded up to 256 MiB, so that small changes of a model change no pod."""
-    step = 2**28
-    return -(-amount // step) * step
+    """The amount, rounded up to a multiple of the step."""
+    return -(-amount // STEP) * STEP
 
 
 def _value(name: str, value: str, formula: str, inputs: dict[str, str]) -> Value:

@@ -1,7 +1,7 @@
-"""Settings that wait for the cache: how many sequences run, what is kept free for them, how many may wait.
+"""Settings that depend on the size of the cache: how many sequences run, what is kept free for them, how many may wait.
 
-Too many running sequences preempt one another, too few leave the device idle: the number comes from what the cache holds
-of typical ones, the latency target and what the engine allows.
+Too many running sequences preempt one another, too few leave the device idle. Their number follows from how many typical ones the
+cache holds, from the latency target and from what the engine allows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from plimsoll.planning.settings import EngineSettings
 CACHE_FILL: Final = 0.9
 """Share of the cache that running sequences are planned to fill: beyond it they preempt one another."""
 MOST_WATERMARK: Final = 200
+"""The most blocks that are kept free, in thousandths of all."""
 LEAST_QUEUE: Final = 8
+"""The least requests that may wait, where their number is limited."""
+EVEN: Final = 8
+"""Sequences are rounded down to a multiple of this, from two times as many on."""
 
 
 def held_sequences(capacity: Capacity) -> int:
-    """Sequences of the workload's typical length that run without crowding each other out."""
+    """Sequences of the workload's typical length that run without preempting one another."""
     return max(1, int(capacity.concurrency_at_workload.mid * CACHE_FILL))
 
 
@@ -44,7 +48,7 @@ def sequences(
         bounds["state blocks"] = max(1, int(capacity.blocks.low))
     binding = min(bounds, key=lambda bound: (bounds[bound], bound))
     least = bounds[binding]
-    chosen = least if least < 16 else least // 8 * 8
+    chosen = least if least < 2 * EVEN else least // EVEN * EVEN
     return chosen, explained(
         name,
         str(chosen),
@@ -59,9 +63,9 @@ def sequences(
 
 
 def watermark(task: Task, settings: EngineSettings, capacity: Capacity) -> tuple[int, Value]:
-    """Blocks kept free at admission, in thousandths: what running sequences still grow before one of them ends.
+    """Blocks that are kept free when a request is admitted, in thousandths: those by which running sequences grow until one of them ends.
 
-    Each step r running sequences take r/block blocks, and one of them ends every output/r steps: output/block in all.
+    In each step r running sequences take r/block blocks, and one of them ends every output/r steps, which makes output/block blocks.
     """
     name, field, intent = "watermark_permille", "engine.watermarkPermille", task.intent
     asked = intent.spec.engine.watermark_permille
@@ -98,7 +102,7 @@ def watermark(task: Task, settings: EngineSettings, capacity: Capacity) -> tuple
 
 
 def queue_limit(task: Task, requests_per_second: float | None) -> tuple[int | None, Value]:
-    """Waiting requests beyond which a new one could not see its first token in time anyway."""
+    """How many requests may wait: with more in the queue a new one could not get its first token in time anyway."""
     name, field, intent = "max_queued_requests", "engine.maxQueuedRequests", task.intent
     asked = intent.spec.engine.max_queued_requests
     if asked is not None:

@@ -1,6 +1,6 @@
-"""What a token asks of one layer's mixer: tokens to look back at, bytes of cache to read, operations.
+"""The work that one token makes in one layer's mixer: how many tokens it looks back at, bytes of cache to read, operations.
 
-All that no load changes is worked out once for a layer, a layout and a device: a plan asks for thousands of loads.
+What does not depend on the load is worked out once for a layer, a layout and a device, as a plan asks about thousands of loads.
 """
 
 from __future__ import annotations
@@ -19,35 +19,39 @@ from plimsoll.facts.architecture import (
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.gpus import Gpu
 from plimsoll.planning.layouts.layout import Layout
-from plimsoll.planning.memory.kv import scorer_key_bytes, state_bytes, token_bytes
+from plimsoll.planning.memory.kv import state_bytes, token_bytes
+from plimsoll.planning.memory.kv_compressed import scorer_key_bytes
 from plimsoll.planning.speed.formats import peak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attending:
-    """One token in one layer on one rank, where `context` tokens came before it.
+    """The work of one token in one layer on one rank, where `context` tokens came before it.
 
     Decoding reads latents as they are, so every head works in the latent's width; prefill expands them to heads first.
     """
 
     mixer: Attention | LatentAttention | None
-    """None where nothing looks back: no mixer at all, or a state of a fixed size."""
+    """None where no token is looked back at: there is no mixer, or it has a state of fixed size."""
     state_bytes: float = 0.0
+    """Bytes of state to read and to write."""
     state_math: float = 0.0
-    """Seconds at peak, as all that is called math."""
+    """Seconds at the device's peak, as everything called math here."""
     token_bytes: float = 0.0
-    """Of cache, for each token that is looked at."""
+    """Bytes of cache for each token that is looked at."""
     key_bytes: int = 0
-    """Of a scorer's cache, for each key; one key stands for `key_tokens` tokens."""
+    """Bytes of the scorer's cache for each key; one key stands for `key_tokens` tokens."""
     key_tokens: int = 1
     ranks: int = 1
-    """Over which the tokens of the cache are spread."""
+    """Over how many ranks the tokens of the cache are spread."""
     decode_operations: int = 0
-    """For each token that is looked at, as in prefill."""
+    """Operations for each token that is looked at while decoding."""
     prefill_operations: int = 0
+    """The same while a prompt is computed."""
     rate: float = 1.0
+    """Operations a second of all ranks that share the heads."""
     scorer_operations: int = 0
-    """For each token before."""
+    """Operations of the scorer for each token of the context."""
     scorer_rate: float = 1.0
 
     def read(self, context: float) -> float:
@@ -73,6 +77,7 @@ class Attending:
 def attending(
     architecture: Architecture, gpu: Gpu, layout: Layout, mixer: Mixer | None, kv_dtype: Dtype
 ) -> Attending:
+    """The work in one mixer under a layout on a device."""
     rate = peak(gpu, architecture.dtype) * layout.tensor
     match mixer:
         case None:
@@ -92,7 +97,7 @@ def attending(
     each = float(token_bytes(mixer, layout, kv_dtype))
     scored = 0
     if isinstance(mixer, Attention):
-        if mixer.shares_cache:  # another layer's cache is read all the same
+        if mixer.shares_cache:  # it has no cache of its own, but reads that of another layer
             each = (
                 max(1, mixer.kv_heads // layout.tensor) * (mixer.head_dim + mixer.v_head_dim) * kv_dtype.bytes
             )
@@ -119,7 +124,7 @@ def tokens_seen(mixer: Attention | LatentAttention, context: float) -> float:
     """How many earlier tokens a layer looks at when `context` are there."""
     seen = context
     if mixer.window is not None:
-        # A chunk is half full on average, a window always is.
+        # On average a chunk is half full, while a window is always full.
         chunked = isinstance(mixer, Attention) and mixer.span is Span.CHUNKED
         seen = min(seen, mixer.window / 2 if chunked else mixer.window)
     if isinstance(mixer, LatentAttention) and mixer.compress_ratio > 1:

@@ -1,9 +1,9 @@
-"""How far a ramp's lesson is believed: of its own layout and lengths as it was measured, of others half of it.
+"""How far a ramp's measurement is believed: whole for its own layout and lengths, half for others.
 
-Half, because that serves others best, by measured points of models on hardware that the constants had never seen: at the ninth
-decile the error of other lengths falls from 16 to 13% for a token and from 55 to 41% for the first one, of other layouts from 16
-to 14% and from 42 to 37%, where all of it would change neither for the better. It also keeps a layout that was found slow from
-losing to another only because that one was never measured.
+Half was found best for others, by measured points of models on hardware that the constants had never seen. At the ninth decile the
+error for other lengths falls from 16 to 13% for a token and from 55 to 41% for the first one; for other layouts from 16 to 14% and
+from 42 to 37%. Believing it whole would make neither better. Half also keeps a layout that was measured to be slow from losing to
+one that was merely never measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 from plimsoll.planning.load import Correction, Load
 
 SAME_LENGTHS: Final = 1.25
-"""Factor within which lengths are called a ramp's own."""
+"""Factor within which lengths count as the ramp's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Belief:
     """Whether this very layout was measured."""
 
     def at(self, load: Load) -> Correction:
+        """By what factors the prediction for a load is to be moved."""
         speed = self.speed
         same = (
             self.own
@@ -48,8 +49,8 @@ class Belief:
 
 
 def belief(learned: Learned, key: LearnedKey) -> Belief | None:
-    """By the ramp of this layout, else by the newest one of the same model, GPU and engine version; for an owner's image by one of
-    its own, where there is any."""
+    """What ramps say of this layout: the ramp of this very layout, else the newest of the same model, GPU and engine version. For an image
+    that its owner brings, ramps of that image come before those of the engine's own."""
     if not learned.speeds:
         return None
     found = learned.speed(key)
@@ -71,7 +72,7 @@ def _near(measured: int, asked: int) -> bool:
 
 
 def _believed(factor: float, spread: float, *, same: bool) -> tuple[float, float]:
-    """What is not believed may still be true, so it widens the range."""
+    """The factor and the spread that are used. The half that is not believed may still be true, so it widens the spread."""
     if same:
         return factor, spread
     half = sqrt(factor)

@@ -1,4 +1,4 @@
-"""What a part of a model is stored in and multiplied in on a device, and how fast that device multiplies it."""
+"""In which format a part of a model is stored, in which a device multiplies it, and how fast."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ WIDE_FORMATS = (Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT32)
 
 
 def bytes_each(architecture: Architecture, part: Part) -> float:
+    """Bytes of one stored weight of a part."""
     return bits_per_weight(architecture.quantization, part, architecture.dtype) / 8
 
 
 def stored_format(architecture: Architecture, part: Part) -> Dtype:
-    """The format most of a part's weights are stored in."""
+    """The format in which most of a part's weights are stored."""
     quantization = architecture.quantization
     size = bits_per_weight(quantization, part, architecture.dtype)
     if quantization is None or size >= architecture.dtype.bits - 1:
@@ -27,18 +28,19 @@ def stored_format(architecture: Architecture, part: Part) -> Dtype:
 
 
 def compute_format(architecture: Architecture, part: Part, gpu: Gpu) -> Dtype:
-    """What the matrices are multiplied in: the stored format where the device has it, else the model's own."""
+    """The format in which a part is multiplied: the stored one where the device has it, else the model's own."""
     stored = stored_format(architecture, part)
     return stored if is_native(stored, gpu) else architecture.dtype
 
 
 def is_native(stored: Dtype, gpu: Gpu) -> bool:
-    """False where weights are unpacked to 16 bits on the way, as 4-bit integers are everywhere and FP4 before Blackwell."""
+    """Whether a device multiplies a format as it is stored. Otherwise weights are unpacked to 16 bits first, as 4-bit integers are on all
+    GPUs and FP4 is on those before Blackwell."""
     return stored is not Dtype.INT4 and (stored in gpu.flops or stored in WIDE_FORMATS)
 
 
 def peak(gpu: Gpu, dtype: Dtype) -> float:
-    """Dense operations a second; a format without a figure of its own runs at 16-bit speed."""
+    """Dense operations a second in a format; one without a figure of its own runs at 16-bit speed."""
     if dtype in gpu.flops:
         return float(gpu.flops[dtype])
     wide = [gpu.flops[wider] for wider in WIDE_FORMATS if wider in gpu.flops]
@@ -46,5 +48,5 @@ def peak(gpu: Gpu, dtype: Dtype) -> float:
 
 
 def peak_of(architecture: Architecture, part: Part, gpu: Gpu) -> float:
-    """Operations a second of what this part's matrices are multiplied in here."""
+    """Operations a second in the format in which this part is multiplied on this GPU."""
     return peak(gpu, compute_format(architecture, part, gpu))

@@ -1,7 +1,7 @@
-"""What one layer of a model asks of one rank: bytes to read, operations, kernels and collectives.
+"""The work that one layer of a model makes on one rank: bytes to read, operations, kernels and collectives.
 
-Distinct layers are few (most models have one to three kinds), so each is worked out once for a layout and a device, and
-`roofline` adds them up for a load. Nothing here knows a model's name: everything follows from the layer.
+Most models have one to three kinds of layers, so each kind is worked out once for a layout and a device, and `roofline` adds them up
+for a load. Nothing here goes by a model's name: everything follows from the layer.
 """
 
 from __future__ import annotations
@@ -28,29 +28,35 @@ from plimsoll.planning.speed.formats import bytes_each, compute_format, peak_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerWork:
-    """All layers of one kind on one rank, as if it held every stage of a pipeline."""
+    """The work of all layers of one kind on one rank, as if the rank held every stage of a pipeline."""
 
     count: int
+    """How many layers there are of this kind."""
     attending: Attending
-    """What each token asks of the mixer, by the tokens before it."""
+    """The work of each token in the mixer."""
     ffn: MoeFfn | None
-    """Set where routed experts are."""
+    """Set where the layers have routed experts."""
     dense_bytes: float
+    """Bytes of weights that every step reads."""
     expert_bytes: float
-    """Of all routed experts that the rank holds or has slices of."""
+    """Bytes of all routed experts that the rank holds, or holds slices of."""
     dense_math: float
-    """Seconds at peak for one token's dense products."""
+    """Seconds at peak for one token's products with weights other than routed experts."""
     expert_math: float
     """Seconds at peak for the experts that one token chose, spread over the ranks that hold them."""
     expert_parameters: float
     launches: int
+    """Kernels that are launched in each step."""
     quantized_inputs: int
+    """Products before which activations are quantized."""
     collectives: int
+    """Reductions over ranks in each step."""
 
 
 def layer_work(
     architecture: Architecture, gpu: Gpu, layout: Layout, layer: Layer, *, count: int, kv_dtype: Dtype
 ) -> LayerWork:
+    """The work of `count` layers of one kind."""
     cut, whole, small = mixer_parameters(layer.mixer, architecture.hidden)
     dense, shared, routed, router = ffn_parameters(layer.ffn, architecture.hidden)
     recurrent = isinstance(layer.mixer, Mamba | LinearAttention)
@@ -80,7 +86,7 @@ def layer_work(
 
 
 def launches(layer: Layer) -> int:
-    """Kernels of a layer's fixed sequence, near enough: what a step costs however small the batch is."""
+    """About how many kernels a layer launches in each step, however small the batch is."""
     mixer = {Attention: 6, LatentAttention: 10, Mamba: 8, LinearAttention: 9}.get(type(layer.mixer), 0)
     if isinstance(layer.mixer, Attention | LatentAttention) and layer.mixer.indexer is not None:
         mixer += 6
@@ -91,10 +97,10 @@ def launches(layer: Layer) -> int:
 
 
 def quantized_inputs(architecture: Architecture, gpu: Gpu, layer: Layer) -> int:
-    """Matrix products of a layer before which activations get scales of their own, block by block.
+    """Matrix products of a layer before which activations are quantized block by block, in a kernel of its own.
 
-    Other formats fuse the scaling into the kernel before: fixed times of layers in FP8 with one scale, NVFP4 and 16 bits are
-    alike (59, 61 and 78 us a layer of 70B on B200 and of 32B on H100), those of FP8 in blocks half as long again.
+    Other formats do that inside the kernel before. So the fixed times of layers in FP8 with one scale, NVFP4 and 16 bits are alike (59,
+    61 and 78 us a layer of 70B on B200 and of 32B on H100), and those of FP8 in blocks are half as long again.
     """
     if architecture.quantization is None or architecture.quantization.block is None:
         return 0

@@ -1,7 +1,7 @@
-"""What a ramp teaches about speed: how far its answers were from the performance model's, load by load.
+"""What a ramp teaches about speed: how far its measurements were from the predictions, load by load.
 
-Only loads that the cache and the steps carry speak of speed; beyond them requests wait, which is another matter. The middle of
-the loads' factors counts, so that one odd step moves nothing.
+Only loads for which there is room in the cache and in the steps count: under others requests wait, which says nothing of speed. The
+median over the loads is taken, so that one odd load changes nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from plimsoll.planning.speed.rates import committed_rates
 
 LEAST_TTFT_SPREAD: Final = 1.41
 LEAST_TPOT_SPREAD: Final = 1.13
-"""Factors that held 90% of measured points of a model on hardware after one set of lengths had taught the others."""
+"""The least spreads that are learned: factors within which 90% of measured points lay, when one set of lengths of a model on hardware had
+taught the others."""
 
 
 def speed_of(record: RampRecord, replica: Replica, key: LearnedKey, *, name: str = "") -> Speed | None:
-    """None where every load was beyond what a replica carries. `replica` is the one that was measured, by the model alone."""
+    """What a record teaches; None where every load was more than a replica carries. `replica` predicts what was measured, without anything
+    learned."""
     found = list(_factors(record, replica))
     if not found:
         return None
@@ -45,14 +47,14 @@ def speed_of(record: RampRecord, replica: Replica, key: LearnedKey, *, name: str
 
 
 def _factors(record: RampRecord, replica: Replica) -> Iterator[tuple[Load, float, float]]:
-    """Loads that a replica carries, and of each the time to first token and per output token, measured over predicted."""
+    """The loads that a replica carries, each with its measured time to first token and per output token over the predicted ones."""
     for point in record.points:
         load = _load(point, record)
         case = replica.case(load)
         if case.starved or case.full_steps:
             continue
-        said = case.answer(committed_rates(replica.classes))
-        yield load, point.ttft_ms / said.ttft_ms.mid, point.tpot_ms / said.tpot_ms.mid
+        predicted = case.answer(committed_rates(replica.classes))
+        yield load, point.ttft_ms / predicted.ttft_ms.mid, point.tpot_ms / predicted.tpot_ms.mid
 
 
 def _load(point: RampPoint, record: RampRecord) -> Load:
@@ -66,6 +68,6 @@ def _load(point: RampPoint, record: RampRecord) -> Load:
 
 
 def _middle(factors: Sequence[float], least_spread: float) -> tuple[float, float]:
-    """As far as the bound goes, and within what factor of that the loads lie."""
+    """The median of the factors, within the bound, and the spread: the factor of it within which all loads lie."""
     middle = max(1 / MOST_FACTOR, min(MOST_FACTOR, median(factors)))
     return middle, max(least_spread, *(max(one / middle, middle / one) for one in factors))

@@ -1,8 +1,8 @@
-"""What each amount of work costs: fitted constants, one value for all and multipliers for classes of hardware and format.
+"""What each amount of work costs: fitted constants, each one value for all and multipliers for classes of hardware and format.
 
-The constants are in data/performance.yaml, written by `benchmarks/latency_accuracy.py --fit` and never by hand. A class is a
-GPU architecture, a weight format, a cache format or a band of engine versions, never a model or a product; a class that
-nothing was fitted on has no multiplier and gets the value for all, with a wider interval.
+The constants are in performance.yaml, which `benchmarks/latency_accuracy.py --fit` writes and nobody edits by hand. A class is a GPU
+architecture, a weight format, a cache format or a band of engine versions, and never a model or a product. A class that nothing was
+fitted on has no multiplier: it gets the value for all, and a wider interval.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from plimsoll.facts.engine_versions import release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.own_data import own_data
 from plimsoll.planning.speed.formats import compute_format, is_native, stored_format
-from plimsoll.planning.speed.roofline import Amounts, Cost, Work
+from plimsoll.planning.speed.roofline import Amounts, TimeCost, Work
 
 
 class Dimension(StrEnum):
-    """What constants may depend on."""
+    """What the value of a constant may depend on."""
 
     GPU = "gpu"
     DENSE = "dense"
@@ -32,41 +32,44 @@ class Dimension(StrEnum):
     VERSION = "version"
 
 
-DEPENDS: Mapping[Cost, tuple[Dimension, ...]] = {
-    Cost.DENSE_WEIGHTS: (Dimension.GPU, Dimension.DENSE),
-    Cost.EXPERT_WEIGHTS: (Dimension.GPU, Dimension.EXPERTS),
-    Cost.EXPERT_TILES: (),
-    Cost.CACHE_READ: (Dimension.CACHE,),
-    Cost.DECODE_MATH: (),
-    Cost.UNPACKING: (),
-    Cost.LAUNCH: (Dimension.GPU,),
-    Cost.EXPERT_LAYER: (),
-    Cost.QUANTIZED_INPUT: (Dimension.VERSION,),
-    Cost.ALL_REDUCE: (),
-    Cost.ALL_REDUCE_BYTES: (Dimension.GPU,),
-    Cost.SEQUENCE: (),
-    Cost.SEQUENCE_LAYER: (),
-    Cost.PROMPT_DENSE: (Dimension.DENSE,),
-    Cost.PROMPT_EXPERTS: (Dimension.EXPERTS,),
-    Cost.PROMPT_ATTENTION: (),
-    Cost.PROMPT_LINK: (),
-    Cost.PROMPT_LAUNCH: (Dimension.GPU,),
-    Cost.REQUEST: (),
-    Cost.REQUEST_TOKEN: (),
-    Cost.REQUEST_BESIDE: (),
+DEPENDS: Mapping[TimeCost, tuple[Dimension, ...]] = {
+    TimeCost.DENSE_WEIGHTS: (Dimension.GPU, Dimension.DENSE),
+    TimeCost.EXPERT_WEIGHTS: (Dimension.GPU, Dimension.EXPERTS),
+    TimeCost.EXPERT_TILES: (),
+    TimeCost.CACHE_READ: (Dimension.CACHE,),
+    TimeCost.DECODE_MATH: (),
+    TimeCost.UNPACKING: (),
+    TimeCost.LAUNCH: (Dimension.GPU,),
+    TimeCost.EXPERT_LAYER: (),
+    TimeCost.QUANTIZED_INPUT: (Dimension.VERSION,),
+    TimeCost.ALL_REDUCE: (),
+    TimeCost.ALL_REDUCE_BYTES: (Dimension.GPU,),
+    TimeCost.SEQUENCE: (),
+    TimeCost.SEQUENCE_LAYER: (),
+    TimeCost.PROMPT_DENSE: (Dimension.DENSE,),
+    TimeCost.PROMPT_EXPERTS: (Dimension.EXPERTS,),
+    TimeCost.PROMPT_ATTENTION: (),
+    TimeCost.PROMPT_LINK: (),
+    TimeCost.PROMPT_LAUNCH: (Dimension.GPU,),
+    TimeCost.REQUEST: (),
+    TimeCost.REQUEST_TOKEN: (),
+    TimeCost.REQUEST_BESIDE: (),
 }
 
 SCALED_KERNELS_FUSED = release("0.18.0")
-"""Before it, block-scaled layers took about twice the fixed time (fitted: MiniMax-M2.5 on 0.16 and 0.17 against 0.18, 0.19)."""
+"""Before this release, block-scaled layers took about twice the fixed time (fitted: MiniMax-M2.5 on 0.16 and 0.17 against 0.18 and 0.19)."""
 
 Classes = Mapping[Dimension, str]
-Key = tuple[Cost, Dimension | None, str]
+"""By dimension: the class of a replica."""
+Key = tuple[TimeCost, Dimension | None, str]
+"""Names one value: of a constant for all (None and an empty text), or its multiplier for a class of a dimension."""
 
 
 def classes_of(work: Work, engine: EngineFacts) -> Classes:
+    """The classes that a model on a layout, a device and an engine version is of."""
     found = {
         Dimension.GPU: work.gpu.architecture,
-        Dimension.DENSE: format_class(work, Part.FFN if _has_dense(work) else Part.ATTENTION),
+        Dimension.DENSE: format_class(work, Part.ATTENTION if work.architecture.is_moe else Part.FFN),
         Dimension.CACHE: "narrow" if work.kv_dtype.bits <= 8 else "wide",
     }
     if work.architecture.is_moe:
@@ -76,19 +79,15 @@ def classes_of(work: Work, engine: EngineFacts) -> Classes:
     return found
 
 
-def _has_dense(work: Work) -> bool:
-    return not work.architecture.is_moe
-
-
 def format_class(work: Work, part: Part) -> str:
-    """Bits of the multiplication, or `unpacked` where weights are widened before it."""
+    """The class of a part's format: the bits in which it is multiplied, or `unpacked` where weights are widened before."""
     if not is_native(stored_format(work.architecture, part), work.gpu):
         return "unpacked"
     return f"{round(compute_format(work.architecture, part, work.gpu).bits)}-bit"
 
 
 class Factor(BaseModel):
-    """A class's deviation from the value for all."""
+    """The multiplier of a constant for one class."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -99,17 +98,19 @@ class Factor(BaseModel):
 
 
 class Constant(BaseModel):
+    """What one kind of work costs."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: float
-    """Seconds for one of the amount: an inverse efficiency where the amount is in seconds at a peak."""
+    """Seconds for one unit of the amount; where the amount is in seconds at a peak rate, how many times longer it really takes."""
     sd_pct: float
-    """What the points and the prior leave open."""
+    """Standard deviation in percent that the measured points and the prior leave."""
     by: Mapping[Dimension, Mapping[str, Factor]] = {}
 
 
 class Spread(BaseModel):
-    """Half-widths, as factors, that held 90% of the measured points when their model and hardware were left out."""
+    """Factors around the prediction within which 90% of the measured points lay, when their model and hardware were left out of the fit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -120,47 +121,52 @@ class Spread(BaseModel):
 
 
 class Fitted(BaseModel):
-    """Where the constants come from, and how far they were from points in and outside of what they were fitted on."""
+    """What the constants were fitted on, and how far predictions were from points that took part in the fit and from others."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     files: tuple[str, ...]
     rows: int
     pairs: tuple[str, ...]
-    """Models on hardware whose points had a part; for a score of the constants these do not count as unseen."""
+    """Models on hardware whose points took part in the fit; in a score of the constants these do not count as unseen."""
     in_sample: Mapping[str, float]
     left_out: Mapping[str, float]
 
 
 class Constants(BaseModel):
-    """The whole of data/performance.yaml."""
+    """The whole of performance.yaml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     fitted: Fitted
     spread: Spread
-    constants: Mapping[Cost, Constant]
+    constants: Mapping[TimeCost, Constant]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Constants resolved for one set of classes."""
+    """The constants for one combination of classes."""
 
-    seconds_each: Mapping[Cost, float]
+    seconds_each: Mapping[TimeCost, float]
     tpot_spread: float
     ttft_spread: float
-    """Factors around the prediction that hold 90%, already widened for what was not fitted."""
+    """As `tpot_spread`, a factor around the prediction within which 90% lie, widened for each class that was not fitted."""
     unfitted: tuple[str, ...]
+    """Classes that nothing was fitted on."""
 
     def of(self, amounts: Amounts) -> float:
+        """Seconds that these amounts of work take."""
         each, seconds = self.seconds_each, 0.0
-        for cost, amount in amounts.items():  # a plain loop: a plan asks tens of thousands of times
+        for (
+            cost,
+            amount,
+        ) in amounts.items():  # a plain loop is fastest, and a plan comes here tens of thousands of times
             seconds += amount * each[cost]
         return seconds
 
 
-def keys_of(cost: Cost, classes: Classes) -> tuple[Key, ...]:
-    """The constants whose product a cost's rate is: the value for all first."""
+def keys_of(cost: TimeCost, classes: Classes) -> tuple[Key, ...]:
+    """The values whose product is the rate of a kind of work, the one for all first."""
     depends = ((dimension, classes.get(dimension)) for dimension in DEPENDS[cost])
     return ((cost, None, ""), *((cost, dimension, name) for dimension, name in depends if name is not None))
 
@@ -169,14 +175,14 @@ def rates_for(constants: Constants, classes: Classes) -> Rates:
     unknown = unfitted(constants, classes)
     wider = constants.spread.unfitted_class ** len(unknown)
     return Rates(
-        seconds_each={cost: _rate(constants, cost, classes) for cost in Cost},
+        seconds_each={cost: _rate(constants, cost, classes) for cost in TimeCost},
         tpot_spread=constants.spread.tpot * wider,
         ttft_spread=constants.spread.ttft * wider,
         unfitted=unknown,
     )
 
 
-def _rate(constants: Constants, cost: Cost, classes: Classes) -> float:
+def _rate(constants: Constants, cost: TimeCost, classes: Classes) -> float:
     constant = constants.constants[cost]
     rate = constant.value
     for _, dimension, name in keys_of(cost, classes):
@@ -187,7 +193,7 @@ def _rate(constants: Constants, cost: Cost, classes: Classes) -> float:
 
 
 def unfitted(constants: Constants, classes: Classes) -> tuple[str, ...]:
-    """Classes that no measured point had, so that the value for all stands in."""
+    """Classes that no measured point was of, so that the values for all are used for them."""
     known: dict[Dimension, set[str]] = {}
     for constant in constants.constants.values():
         for dimension, names in constant.by.items():
@@ -201,7 +207,7 @@ def unfitted(constants: Constants, classes: Classes) -> tuple[str, ...]:
 
 @cache
 def committed() -> Constants:
-    """The constants the product ships with."""
+    """The constants that this release ships with."""
     return Constants.model_validate(own_data("plimsoll.planning.speed", "performance.yaml"))
 
 

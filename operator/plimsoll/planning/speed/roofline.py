@@ -1,8 +1,8 @@
-"""How much work a decode step and a prompt are: bytes, operations and messages over the device's peaks, and plain counts.
+"""How much work a decode step and a prompt make: bytes, operations and messages over the device's peak rates, and plain counts.
 
 Every amount is either in seconds at a peak rate of the data sheet (bandwidth, dense operations, link) or a count (kernels,
-collectives, sequences). What an amount costs in practice is fitted and lives in `rates`; how steps and prompts share the
-device is `closed_loop`; what a layer needs is `layer_work`.
+collectives, sequences). `rates` has what an amount costs in practice, which is fitted; `closed_loop` how steps and prompts share the
+device; `layer_work` the work of each layer.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from plimsoll.planning.speed.formats import bytes_each, is_native, peak_of, stor
 from plimsoll.planning.speed.layer_work import LayerWork, layer_work
 
 
-class Cost(StrEnum):
-    """What time goes to. The names are the keys of the fitted constants."""
+class TimeCost(StrEnum):
+    """The kinds of work that time goes to. Their values are the keys of the fitted constants."""
 
     DENSE_WEIGHTS = "dense_weights"
     EXPERT_WEIGHTS = "expert_weights"
     EXPERT_TILES = "expert_tiles"
-    """Rows that a grouped kernel computes for an expert beside the tokens that chose it."""
+    """Rows that a grouped kernel computes for each expert that any token chose, even where fewer tokens did."""
     UNPACKING = "unpacking"
-    """Experts widened to 16 bits by the cores; it hides the reading, so H100 and H200 take the same time."""
+    """Widening of experts to 16 bits by the cores. It takes longer than reading them, so H100 and H200 take the same time."""
     CACHE_READ = "cache_read"
     DECODE_MATH = "decode_math"
     LAUNCH = "launch"
@@ -48,17 +48,17 @@ class Cost(StrEnum):
     REQUEST_BESIDE = "request_beside"
 
 
-Amounts = dict[Cost, float]
+Amounts = dict[TimeCost, float]
 
 TILE_ROWS = 32
-"""Rows a grouped expert kernel computes at least for an expert that any token chose."""
+"""The least rows that a grouped kernel computes for an expert that any token chose."""
 NETWORK_BYTES_PER_SECOND = 50_000_000_000
-"""Per device between nodes (400 Gb/s), where ranks leave the fabric of their links."""
+"""Rate of each device between nodes (400 Gb/s), where ranks are not all in one fabric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One model cut by one layout on one device: everything that the amounts of any load are computed from."""
+    """One model cut by one layout on one device: all that the amounts of any load are worked out from."""
 
     architecture: Architecture
     gpu: Gpu
@@ -66,11 +66,11 @@ class Work:
     kv_dtype: Dtype
     kinds: tuple[LayerWork, ...]
     fixed: Amounts
-    """What a decode step costs whatever runs."""
+    """The amounts of a decode step that do not depend on how much runs."""
     dense_math: float
-    """Seconds at peak for one token's dense products, the head's among them: a prompt has only one such token."""
+    """Seconds at peak for one output token's dense products, with those of the head."""
     prompt_math: float
-    """The same of the layers alone."""
+    """The same without the head, for a token of a prompt: only the last of them goes through the head."""
     expert_math: float
     """Seconds at peak for the experts that one token chose."""
     expert_rate: float
@@ -78,6 +78,7 @@ class Work:
     message: float
     """Seconds at the link's peak for one token's hidden state to be reduced once over the ranks, one way."""
     unpacked: bool
+    """True where experts are widened to 16 bits before they are multiplied."""
 
     @staticmethod
     @lru_cache(maxsize=4096)
@@ -97,11 +98,11 @@ class Work:
             kv_dtype=kv_dtype,
             kinds=kinds,
             fixed={
-                Cost.DENSE_WEIGHTS: read / gpu.bandwidth,
-                Cost.LAUNCH: sum(kind.launches for kind in kinds),
-                Cost.EXPERT_LAYER: sum(kind.count for kind in kinds if kind.ffn),
-                Cost.QUANTIZED_INPUT: sum(kind.quantized_inputs for kind in kinds),
-                Cost.ALL_REDUCE: sum(kind.collectives for kind in kinds),
+                TimeCost.DENSE_WEIGHTS: read / gpu.bandwidth,
+                TimeCost.LAUNCH: sum(kind.launches for kind in kinds),
+                TimeCost.EXPERT_LAYER: sum(kind.count for kind in kinds if kind.ffn),
+                TimeCost.QUANTIZED_INPUT: sum(kind.quantized_inputs for kind in kinds),
+                TimeCost.ALL_REDUCE: sum(kind.collectives for kind in kinds),
             },
             dense_math=2 * head / peak_of(architecture, Part.LM_HEAD, gpu) + prompt_math,
             prompt_math=prompt_math,
@@ -113,9 +114,9 @@ class Work:
 
 
 def decode_step(work: Work, running: float, context: float) -> Amounts:
-    """One token for each of `running` sequences that hold `context` tokens on average.
+    """The work of one more token for each of `running` sequences that hold `context` tokens on average.
 
-    A pipeline's stages follow each other, each with its share of the sequences.
+    The stages of a pipeline work one after another, each on its share of the sequences.
     """
     layout, bandwidth = work.layout, work.gpu.bandwidth
     batch = running / layout.pipeline
@@ -133,44 +134,45 @@ def decode_step(work: Work, running: float, context: float) -> Amounts:
     together = batch if any(kind.ffn for kind in work.kinds) else local
     return {
         **work.fixed,
-        Cost.EXPERT_WEIGHTS: 0.0 if work.unpacked else expert_seconds,
-        Cost.EXPERT_TILES: 0.0 if work.unpacked else tiles,
-        Cost.UNPACKING: tiles if work.unpacked else 0.0,
-        Cost.CACHE_READ: read / bandwidth,
-        Cost.DECODE_MATH: math,
-        Cost.ALL_REDUCE_BYTES: work.fixed[Cost.ALL_REDUCE] * together * work.message,
-        Cost.SEQUENCE: running,
-        Cost.SEQUENCE_LAYER: local * len(work.architecture.layers),
+        TimeCost.EXPERT_WEIGHTS: 0.0 if work.unpacked else expert_seconds,
+        TimeCost.EXPERT_TILES: 0.0 if work.unpacked else tiles,
+        TimeCost.UNPACKING: tiles if work.unpacked else 0.0,
+        TimeCost.CACHE_READ: read / bandwidth,
+        TimeCost.DECODE_MATH: math,
+        TimeCost.ALL_REDUCE_BYTES: work.fixed[TimeCost.ALL_REDUCE] * together * work.message,
+        TimeCost.SEQUENCE: running,
+        TimeCost.SEQUENCE_LAYER: local * len(work.architecture.layers),
     }
 
 
 def prompt(work: Work, tokens: float, before: float = 0.0) -> Amounts:
-    """Prefill of one prompt's `tokens` after `before` tokens that the cache already held."""
+    """The work of computing `tokens` of one prompt, after `before` tokens that are in the cache already."""
     seen = before + tokens / 2
     attending = sum(kind.count * kind.attending.prefill_math(seen) for kind in work.kinds)
     return {
-        Cost.PROMPT_DENSE: tokens * work.prompt_math,
-        Cost.PROMPT_EXPERTS: tokens * work.expert_math,
-        Cost.PROMPT_ATTENTION: tokens * attending,
-        Cost.PROMPT_LINK: work.fixed[Cost.ALL_REDUCE] * 2 * tokens * work.message,
+        TimeCost.PROMPT_DENSE: tokens * work.prompt_math,
+        TimeCost.PROMPT_EXPERTS: tokens * work.expert_math,
+        TimeCost.PROMPT_ATTENTION: tokens * attending,
+        TimeCost.PROMPT_LINK: work.fixed[TimeCost.ALL_REDUCE] * 2 * tokens * work.message,
     }
 
 
 def launch(work: Work) -> Amounts:
-    """What a step costs for having prompt tokens in it, however many: its kernels are not those of a captured graph."""
-    return {Cost.PROMPT_LAUNCH: work.fixed[Cost.LAUNCH]}
+    """What a step costs more for having prompt tokens in it, however few: it cannot use a captured graph."""
+    return {TimeCost.PROMPT_LAUNCH: work.fixed[TimeCost.LAUNCH]}
 
 
 def request(tokens: float, beside: float) -> Amounts:
-    """What a request costs outside the device before its first token: its own handling, its tokens', and its neighbours'."""
-    return {Cost.REQUEST: 1.0, Cost.REQUEST_TOKEN: tokens, Cost.REQUEST_BESIDE: beside}
+    """What a request costs outside the device before its first token: handling it, handling its `tokens`, and waiting while `beside` other
+    requests are handled."""
+    return {TimeCost.REQUEST: 1.0, TimeCost.REQUEST_TOKEN: tokens, TimeCost.REQUEST_BESIDE: beside}
 
 
 def share_of_experts_hit(ffn: MoeFfn, tokens: float) -> float:
-    """Share of the routed experts that at least one of `tokens` tokens chooses, were the choice even.
+    """Share of the routed experts that at least one of `tokens` tokens chooses, if all are chosen equally often.
 
-    Whole experts on each rank or slices of all of them: measured steps of both agree within 1% (MiniMax-M2.5, B200, TP2),
-    so no imbalance is added for expert parallelism.
+    Nothing is added for uneven ranks under expert parallelism: measured steps with whole experts on each rank and with slices of all
+    experts agree within 1% (MiniMax-M2.5, B200, TP2).
     """
     return float(1.0 - (1.0 - ffn.top_k / ffn.experts) ** tokens)
 
@@ -184,7 +186,7 @@ def _message_seconds(architecture: Architecture, gpu: Gpu, layout: Layout) -> fl
 
 
 def link_rate(gpu: Gpu, ranks: int) -> float:
-    """The slowest hop of a collective: the fabric while all ranks are in it, the network beyond."""
+    """Bytes a second of the slowest hop of a collective: the fabric where all ranks are in one, else the network."""
     fabric = float(gpu.link.bytes_per_second)
     beyond = gpu.link.domain > 1 and ranks > gpu.link.domain
     return min(fabric, NETWORK_BYTES_PER_SECOND) if beyond else fabric

@@ -21,7 +21,7 @@ from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.learned import Learned, paced
 from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 from plimsoll.facts.model import ModelFacts
-from plimsoll.facts.ramp_record import RampRecord, RecordError, digest_of, read_record
+from plimsoll.facts.ramp_record import RampRecord, RecordError, read_record, record_digest
 from plimsoll.planning.ask.quantize import as_served
 from plimsoll.planning.choice.candidate import cache_of
 from plimsoll.planning.memory.learned_key import speed_key
@@ -92,9 +92,9 @@ def ramp_untold(deployment: LLMDeployment) -> str:
     """Digest of a handed-in record whose verdict the status does not tell yet; empty where there is none."""
     text = deployment.metadata.annotations.get(names.ANNOTATION_RAMP)
     told = deployment.status.ramp
-    if not text or (told is not None and told.record == digest_of(text)):
+    if not text or (told is not None and told.record == record_digest(text)):
         return ""
-    return digest_of(text)
+    return record_digest(text)
 
 
 def judge_ramp(seen: Seen, decision: Decision, own: Learned) -> JudgedRamp | None:
