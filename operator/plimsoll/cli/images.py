@@ -15,7 +15,7 @@ from plimsoll.api.v1alpha1.source import location_of, scheme_of
 from plimsoll.cli import drawing, inputs
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.engines.sources import sources
-from plimsoll.render.images import OPERATOR, engine_images, mirrored, runtime_image
+from plimsoll.render.images import OPERATOR_IMAGE, engine_images, mirrored, runtime_image
 
 BUNDLED: Final = {
     ("nvidia", "0.33.0"): "runtime/images/cuda",
@@ -67,12 +67,12 @@ def needed(admin: OperatorConfig, resources: Iterable[LLMDeployment]) -> tuple[N
 
 
 def _shared(admin: OperatorConfig) -> Iterator[Needed]:
-    yield Needed(image=OPERATOR, pulled=OPERATOR, why="the operator")
+    yield Needed(image=OPERATOR_IMAGE, pulled=OPERATOR_IMAGE, why="the operator")
     if admin.runtime.enabled:
         # Found by its name at the mirror, and so told apart from the one that the chart's values say where to pull.
-        named = admin.registry.runtime_image or OPERATOR
+        named = admin.registry.runtime_image or OPERATOR_IMAGE
         pulled = runtime_image(admin)
-        if pulled != OPERATOR:
+        if pulled != OPERATOR_IMAGE:
             yield Needed(image=named, pulled=pulled, why="the supervisor in engine pods")
     listed: list[str | None] = [one.version for one in admin.engines.versions]
     for each in listed or [admin.engines.default_version]:

@@ -22,13 +22,13 @@ from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
-from plimsoll.render.gateway import Asked, litellm
+from plimsoll.render.gateway import Planned, litellm
 from plimsoll.render.revision import Revision, RevisionUnreadable
-from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE
+from plimsoll.render.routing import LEADER_WORKER_SETS, MONITOR, POOL, ROUTE
 from plimsoll.status.findings import sentence
 
-APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, GROUPS)}
-ALWAYS = (ROUTE, GROUPS)
+APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, LEADER_WORKER_SETS)}
+ALWAYS = (ROUTE, LEADER_WORKER_SETS)
 """Made where they are asked for and no snapshot says otherwise; of the others a cluster decides, so they are named."""
 
 
@@ -104,7 +104,7 @@ def render_command(
 
 
 def _print_gateway(question: asking.Question, made: Mapping[tuple[str, str], Plan]) -> None:
-    asked = [Asked(one, made[one.namespace, one.name]) for one in question.deployments]
+    asked = [Planned(one, made[one.namespace, one.name]) for one in question.deployments]
     told, notes = litellm(asked, question.snapshot.config)
     for one in asked:
         if not one.plan.sets:
