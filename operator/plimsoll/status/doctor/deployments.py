@@ -10,7 +10,7 @@ from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.kube.pod_seen import pod_seen, start_seconds
-from plimsoll.kube.refused import refusal, refused_pods
+from plimsoll.kube.refused import refusal_text, refused_pods
 from plimsoll.status.doctor.found import (
     Found,
     about,
@@ -141,7 +141,7 @@ def refusals(examined: Examined) -> Iterator[Found]:
         status, kind = item.get("status") or {}, str(item.get("kind"))
         text = refused_pods(status)
         if not text and _short(item):
-            text = refusal(failed.get((kind, key_of(item)), ""))
+            text = refusal_text(failed.get((kind, key_of(item)), ""))
         if not text:
             continue
         set_ = f"{labels(item).get(names.LABEL_DEPLOYMENT, '')}-{labels(item).get(names.LABEL_SET, '')}"
