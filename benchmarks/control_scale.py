@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from control_fleet import REPLICAS, TICK_S, TURNS, Estate, PlayedPrometheus, played
-from plimsoll.handlers.garbage import settled
+from plimsoll.handlers.garbage import collect_seldom
 from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.vocabulary import Vocabulary
@@ -118,7 +118,7 @@ async def ticks(estate: Estate, prometheus: PlayedPrometheus) -> Cost:
     source, rows, queries = Watched(prometheus.url), [], 0
     woken: list[str] = []
     control = Control(estate.world, source, woken.append, interval_s=TICK_S)
-    settled()
+    collect_seldom()
     for number in range(WARM + TICKS):
         estate.passed()
         begun, source.marks = time.perf_counter(), [time.process_time()]

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from cluster import Cluster
 from cluster.processes import free_port
 from common import PATIENCE_SECONDS
-from plimsoll.handlers.admission import Admission, Counts, WebhookOptions
+from plimsoll.handlers.admission import Admission, ReviewCounts, WebhookOptions
 from plimsoll.handlers.webhook import Webhook
 from plimsoll.kube.certificates import RENEW_AFTER, SETTLE
 from plimsoll.kube.credentials import Access
@@ -34,7 +34,7 @@ class Always:
     """Lets everything in, and counts how often it was asked."""
 
     def __init__(self) -> None:
-        self.counts = Counts()
+        self.counts = ReviewCounts()
 
     async def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return {"uid": request["uid"], "allowed": True}

@@ -20,7 +20,7 @@ from plimsoll.cli import ramp_record
 from plimsoll.cli.ramp_record import recorder_of
 from plimsoll.facts.learned import Learned, import_learned
 from plimsoll.load.conclusions import Asked, Ramp, Step, conclude
-from plimsoll.load.result import Counts, Lengths, Rates, Result
+from plimsoll.load.result import Counts, LengthsSeen, RatesSeen, Result
 from plimsoll.load.sketch import Spread
 from plimsoll.planning.plan import Plan
 from turns.running import Desk, Operator
@@ -174,7 +174,7 @@ def ramped(plan: Plan) -> Ramp:
         seconds=30.0,
         interrupted=False,
         counts=Counts(sent=50, ok=50, failed=0, cut=0, refused=0, timed_out=0, unfinished=0, not_sent=0),
-        rates=Rates(
+        rates=RatesSeen(
             requests=1.0,
             good_requests=None,
             input_tokens=None,
@@ -187,7 +187,7 @@ def ramped(plan: Plan) -> Ramp:
         tpot_ms=spread(SLOWER * said.tpot_ms.mid),
         e2e_ms=None,
         longest_gap_ms=None,
-        lengths=Lengths(
+        lengths=LengthsSeen(
             counted_by="server",
             input_asked=None,
             input_mean=load.input_tokens,

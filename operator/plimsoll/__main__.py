@@ -26,7 +26,7 @@ from plimsoll.kube.errors import KubeError
 
 
 class JsonLines(logging.Formatter):
-    """One object a line, so that a log collector need not guess."""
+    """Writes each record as one JSON object on a line of its own, for log collectors."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -128,14 +128,7 @@ def main(
             sys.exit(
                 "--webhook-port: where its Secret lies must be said too: --lease-namespace, or POD_NAMESPACE"
             )
-        if webhook_configuration is not None and not webhook_hosts:
-            sys.exit("--webhook-configuration: whom the certificate is for must be said too: --webhook-host")
-        webhook = WebhookOptions(
-            port=webhook_port,
-            hosts=webhook_hosts,
-            secret=webhook_secret,
-            configuration=webhook_configuration,
-        )
+        webhook = _webhook(webhook_port, webhook_hosts, webhook_secret, webhook_configuration)
     options = Options(
         context=context,
         kubeconfig=kubeconfig,
@@ -156,6 +149,12 @@ def main(
         sys.exit(f"{error}: ending, so that only one acts")
     except KubeError as error:
         sys.exit(f"the cluster cannot be reached: {error}")
+
+
+def _webhook(port: int, hosts: tuple[str, ...], secret: str, configuration: str | None) -> WebhookOptions:
+    if configuration is not None and not hosts:
+        sys.exit("--webhook-configuration: whom the certificate is for must be said too: --webhook-host")
+    return WebhookOptions(port=port, hosts=hosts, secret=secret, configuration=configuration)
 
 
 def _alerts(port: int | None, certificate: Path | None, token: Path | None) -> AlertsOptions | None:

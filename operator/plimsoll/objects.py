@@ -13,7 +13,7 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ref:
-    """Which object, in any version of its API group."""
+    """The identity of an object. It is the same object in every version of its API group."""
 
     api_version: str
     kind: str
@@ -25,7 +25,7 @@ class Ref:
 
 
 class Bearer(NamedTuple):
-    """Who bears a name now: a name comes again when a resource was deleted, a uid never does."""
+    """The resource that has a name now. After a deletion another one may take the name, but a uid is never used twice."""
 
     uid: str
     born: float
@@ -39,7 +39,7 @@ class Owner:
     namespace: str
     name: str
     uid: str = ""
-    """Empty where no cluster holds it; objects then name no owner."""
+    """Empty where the deployment is in no cluster; its objects then have no owner reference."""
 
     @property
     def key(self) -> str:
@@ -48,14 +48,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object as it should be: every field that we own, and no other."""
+    """An object as it should be: every field that we own, and no other field."""
 
     ref: Ref
     body: Body
 
     @property
     def digest(self) -> str:
-        """Of the whole body. Keys are sorted, as the API server returns them sorted whoever wrote first."""
+        """Digest of the whole body. Keys are sorted, since the API server returns them sorted, in whatever order they were written."""
         return hashlib.sha256(canonical(self.body).encode()).hexdigest()[:16]
 
 
@@ -67,5 +67,5 @@ def manifest(body: Body) -> Manifest:
 
 
 def canonical(body: Body) -> str:
-    """One text for one body."""
+    """The body as text, the same text for equal bodies."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""Frozen values that are cheap to make, for those that a large fleet makes tens of thousands of at each look.
+"""Frozen dataclasses that are cheap to construct, for values of which a large fleet makes tens of thousands at each look.
 
-What is frozen is dear to write to, field by field. So a value is written as a twin, which has the same slots and is not frozen,
-and then becomes one of its kind.
+Writing the fields of a frozen object is slow, as each write goes around the freeze. So the fields are written while the object has the
+class of a twin, which has the same slots and is not frozen, and then the object gets its real class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def light(kind: type[T]) -> type[T]:
-    """A frozen dataclass with slots, whose constructor takes what it took, and a third of the time."""
+    """Decorates a frozen dataclass with slots: its constructor takes the same arguments as before, and a third of the time."""
     listed = plain_fields(kind)
     scope: dict[str, Any] = {"become": object.__setattr__, "Kind": kind, "Twin": twin(kind)}
     by_place: list[str] = []
@@ -34,7 +34,7 @@ def light(kind: type[T]) -> type[T]:
 
 
 def plain_fields(kind: type) -> dict[str, Field[Any]]:
-    """By name; TypeError where a value is more than its fields."""
+    """The fields of a dataclass by name. Raises TypeError where constructing it means more than writing these fields."""
     listed = {field.name: field for field in fields(kind)}
     odd = [name for name, field in listed.items() if field.default_factory is not MISSING or not field.init]
     if hasattr(kind, "__post_init__") or odd or tuple(listed) != tuple(getattr(kind, "__slots__", ())):
@@ -43,12 +43,12 @@ def plain_fields(kind: type) -> dict[str, Field[Any]]:
 
 
 def twin(kind: type) -> type:
-    """Of the same slots, and not frozen."""
+    """A class with the same slots that is not frozen."""
     return type(f"{kind.__name__}Twin", (), {"__slots__": kind.__slots__})  # type: ignore[attr-defined]
 
 
 def made(signature: str, lines: Iterable[str], scope: dict[str, Any]) -> Any:
-    """A function from text, as dataclasses make theirs: of names of fields alone."""
+    """A function compiled from text, as the dataclasses module makes its own. The text consists of field names alone."""
     text = "\n    ".join((f"def {signature}:", *lines))
     exec(text, scope)  # noqa: S102
     return scope[signature.partition("(")[0]]

@@ -1,4 +1,4 @@
-"""Adapters by the same clients as models: with a token of their own where they have one, and told by their own fields."""
+"""Fetches adapters by the same clients as models, with a token of their own where there is one, and names their own fields in errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 class _Told:
-    """What a fetch says, in one line."""
+    """Passes on the progress of a fetch as one line of text."""
 
     def __init__(self, says: Callable[[str], None], stopped: Callable[[], bool]) -> None:
         self._says, self.stopped = says, stopped
@@ -43,7 +43,7 @@ def fetching(environment: Mapping[str, str], stopped: Callable[[], bool]) -> Fet
 
 
 def of_adapter(failure: Failure, wanted: Wanted) -> Failure:
-    """What helps a model helps an adapter, by other fields."""
+    """The failure of a model's fetch as that of an adapter: its remedy names the adapter's fields."""
     item, remedy = f"spec.adapters.items[{wanted.name}]", failure.remedy
     for theirs, ours in (
         ("spec.model.tokenSecret", "spec.adapters.tokenSecret"),

@@ -1,8 +1,8 @@
-"""Keeps a running engine's LoRA adapters as they are declared: looks at the list every few seconds, brings what is missing, loads and
-unloads over the engine's own API, and does so again after whatever made the engine forget.
+"""Keeps a running engine's LoRA adapters as they are declared: looks at the list every few seconds, fetches what is missing, loads and
+unloads by the engine's own API, and loads again what the engine has lost.
 
-The list is a file in a folder that the kubelet keeps up to date, so that another list needs no other pod. What an adapter is worth is
-`lora`'s to judge, how it comes here is handed in. Adapters that somebody else loads are left alone.
+The list is a file in a folder that the kubelet keeps up to date, so a changed list needs no new pod. Whether an adapter can be loaded is judged
+by `lora`; how it is fetched is handed in. Adapters that somebody else loads are left alone.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ LOOK_SECONDS = 3.0
 CHECK_SECONDS = 15.0
 """Between two looks at what the engine has."""
 AGAIN_SECONDS, LONGEST_SECONDS = 5.0, 300.0
-"""After a first failure, and after many: what is refused today may be mended where it came from."""
+"""Time to the next attempt after a first failure, and after many. It never ends, as what is refused today may be corrected at its source."""
 LOAD_SECONDS = 120.0
-"""A busy engine loads between two steps."""
+"""Timeout for loading an adapter. A busy engine loads only between two steps."""
 UNUSED_SECONDS = 24 * 3600.0
-"""What no pod that shares the folder has wanted for so long is deleted."""
+"""Adapters that no pod sharing the folder has wanted for this long are deleted."""
 MARK_SECONDS = 3600.0
 USED = ".plimsoll-used"
 
 Fetch = Callable[[Wanted, Path, Callable[[str], None]], Path]
-"""Brings an adapter below a folder and says where it lies then; raises FetchFailed. It is told to whom to say how far it is."""
+"""Fetches an adapter into a place below the folder and returns that place. Raises FetchFailed. The last argument is told of the progress."""
 Lacking = Callable[[str], Sequence[int]]
-"""Ranks of the group that do not have an adapter's files yet, by its id."""
+"""Gives the ranks of the group that do not have the files of an adapter (by its id) yet."""
 
 
 class Engine(NamedTuple):
-    """Where adapters are loaded, and with which key."""
+    """The engine's API for adapters, and its key."""
 
     address: Address
     key: str | None = None
@@ -70,19 +70,19 @@ class Engine(NamedTuple):
 
 
 def key_of(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The engine takes any of several; its variable counts where it has no word for it."""
+    """The API key. The engine accepts any of several in its arguments; without one there its variable is used."""
     return value_of(argv, "--api-key") or environment.get("VLLM_API_KEY") or None
 
 
 class _Kept:
-    """One adapter on its way."""
+    """The state of one adapter."""
 
     def __init__(self, wanted: Wanted, loaded: str | None = None) -> None:
         self.wanted = wanted
         self.folder: Path | None = None
         """Where its files are, once they are there."""
         self.loaded = loaded
-        """The folder that the engine has under this name; of an earlier revision too, until this one takes its place."""
+        """The folder that the engine has loaded under this name. It may be of an earlier revision, until this one replaces it."""
         self.state, self.said = WAITING, "the engine starts"
         self.failure: Failure | None = None
         self.failures, self.due = 0, 0.0
@@ -112,11 +112,12 @@ class _Kept:
 
 
 MOST_SAID = 240
-"""Characters of a sentence: 64 adapters that all fail still fit into one answer."""
+"""Characters of a message, so that those of 64 failed adapters fit into one answer."""
 
 
 class Adapters(threading.Thread):
-    """`into` holds what is fetched. Without an engine the files are only brought: of a rank that answers nobody."""
+    """The thread that keeps adapters. `into` is the folder for fetched ones. A rank that answers no requests has no engine here and only
+    fetches the files."""
 
     def __init__(
         self,
@@ -137,11 +138,11 @@ class Adapters(threading.Thread):
         self._lacking: Lacking = lacking or (lambda _id: ())
         self._environment = environment or {}
         self.base: Callable[[], Base | None] = lambda: None
-        """Of the model that is served, as far as it is known here."""
+        """Gives what is known here of the model that is served."""
         self._ended = ended or threading.Event()
         self._kept: dict[str, _Kept] = {}
         self._gone: dict[str, str] = {}
-        """Folders by name that the engine has of us and nobody wants any more."""
+        """Adapters that we loaded and nobody wants any more: their folders by name."""
         self._list = b""
         self._checked = float("-inf")
         self._marked = float("-inf")
@@ -176,11 +177,11 @@ class Adapters(threading.Thread):
         self._said.keeps([kept.told() for kept in self._kept.values()])
 
     def holds(self) -> tuple[str, ...]:
-        """Ids of those whose files are here."""
+        """Ids of the adapters whose files are here."""
         return tuple(kept.wanted.id for kept in list(self._kept.values()) if kept.folder is not None)
 
     def _read(self) -> None:
-        """A list that is not there, or cannot be read, changes nothing: what is loaded stays."""
+        """Reads the list. If it is missing or cannot be read nothing changes, and what is loaded stays."""
         try:
             text = self._file.read_bytes()
         except OSError:
@@ -205,7 +206,7 @@ class Adapters(threading.Thread):
                 self._gone[name] = old.loaded
 
     def _bring(self, now: float) -> None:
-        """One at a time, and beside all else: a slow one holds no other's loading up."""
+        """Fetches one adapter at a time, in a thread of its own, so that a slow fetch does not delay the loading of others."""
         bringing = self._bringing
         if bringing is not None:
             kept = self._kept.get(bringing.wanted.name)
@@ -237,7 +238,7 @@ class Adapters(threading.Thread):
         kept.enter(WAITING, "the engine starts")
 
     def _check(self, engine: Engine, now: float) -> None:
-        """Somebody else may have unloaded one, or loaded another under its name."""
+        """Compares with what the engine has loaded, as somebody else may have unloaded an adapter or loaded another one under its name."""
         if now - self._checked < CHECK_SECONDS:
             return
         there = engine.loaded()
@@ -264,7 +265,7 @@ class Adapters(threading.Thread):
         if ranks:
             kept.enter(WAITING, f"rank {ranks[0]} of this replica has not got its files yet")
             return
-        # A volume is written by others.
+        # Judged each time, as others may have changed the files on a volume.
         failure = judged(kept.wanted, folder, self._max_rank) or misfit(kept.wanted, folder, self.base())
         if failure is None:
             told: dict[str, object] = {"lora_name": kept.wanted.name, "lora_path": str(folder)}
@@ -272,7 +273,7 @@ class Adapters(threading.Thread):
                 "POST", "/v1/load_lora_adapter", {**told, "load_inplace": kept.loaded is not None}
             )
             if answer is not None and answer[0] == 400 and "already been" in answer[1]:
-                # Not ours, or of a release that cannot put one in another's place.
+                # What has the name is not ours, or this version of the engine cannot replace an adapter in place.
                 engine.ask("POST", "/v1/unload_lora_adapter", {"lora_name": kept.wanted.name})
                 answer = engine.ask("POST", "/v1/load_lora_adapter", told)
             if answer is None:
@@ -287,7 +288,7 @@ class Adapters(threading.Thread):
         kept.fails(scrubbed(failure, self._environment), now)
 
     def _tidy(self, now: float) -> None:
-        """What was fetched for a list of another day. Pods may share the folder, each marks what it uses."""
+        """Deletes what was fetched for earlier lists. Pods may share the folder, so each marks what it uses."""
         if now - self._marked < MARK_SECONDS or not self._into.is_dir():
             return
         self._marked, today = now, time.time()
@@ -302,7 +303,7 @@ class Adapters(threading.Thread):
 
 
 def _folder_name(wanted: Wanted) -> str:
-    """By where it comes from: an engine takes what it has cached of a folder for what is in it now."""
+    """A folder's name that depends on the source, as the engine takes what it has cached of a folder for the folder's present content."""
     return hashlib.sha256(f"{wanted.source}\n{wanted.revision or ''}".encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Where the engine answers, and what else its own words say: read from its argv, which nobody has to tell twice."""
+"""The address at which the engine answers, and other values of its arguments, read from its argv."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Address(NamedTuple):
     tls: bool
 
     def get(self, path: str, timeout: float) -> tuple[int, str] | None:
-        """Status and text; None where nobody answers."""
+        """Status and text of an answer; None where there is none."""
         return self.ask("GET", path, timeout)
 
     def ask(
@@ -42,13 +42,13 @@ class Address(NamedTuple):
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         if not self.tls:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
-        # The engine's own certificate names its Service, not this host; the way there does not leave the pod.
+        # The engine's certificate is for its Service and not for this host, and the connection does not leave the pod.
         unverified = ssl._create_unverified_context()  # noqa: S323, SLF001
         return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=unverified)
 
 
 def value_of(argv: Sequence[str], *flags: str) -> str | None:
-    """The last one counts, as it does for the engine."""
+    """The value of a flag. Where it is given several times the last one counts, as for the engine."""
     found = None
     for place, word in enumerate(argv):
         name, equals, value = word.partition("=")
@@ -70,7 +70,7 @@ def has(argv: Sequence[str], flag: str) -> bool:
 
 
 def address_of(argv: Sequence[str]) -> Address | None:
-    """None for an engine that answers nobody: a headless rank, a lender of devices, one that listens on a file."""
+    """The engine's address; None where it answers no requests over the network: a headless rank, a Ray worker, one that listens on a file."""
     if has(argv, "--headless") or has(argv, "--uds") or not is_server(argv):
         return None
     host = value_of(argv, "--host") or ""
@@ -84,12 +84,12 @@ def address_of(argv: Sequence[str]) -> Address | None:
 def is_server(argv: Sequence[str]) -> bool:
     if any(word.endswith("api_server") for word in argv[:5]) or "serve" in argv[:5]:
         return True
-    # Behind another program that runs first.
+    # The server's command may come after another program's.
     return any(one.endswith("vllm") and other == "serve" for one, other in zip(argv, argv[1:]))
 
 
 def without_secrets(argv: Sequence[str]) -> list[str]:
-    """As it may be shown. A key may be several words; all up to the next flag are hidden."""
+    """The arguments as they may be shown. A key may be several words, so all up to the next flag are hidden."""
     shown, hiding = [], False
     for word in argv:
         name, equals, _ = word.partition("=")

@@ -1,7 +1,7 @@
-"""AMD's GPUs that a program of this container can compute on: those whose files are here, that the kernel's compute driver knows, and
-that no variable hides.
+"""The AMD GPUs on which a program in this container can compute: their device files are here, the kernel's compute driver knows them, and no
+variable hides them.
 
-ROCm counts GPUs in the order of the compute driver's nodes, and its variables name them by their places there.
+ROCm numbers GPUs in the order of the compute driver's nodes, and its variables name them by these numbers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 from plimsoll_runtime.gpus import Devices, Gpu
 
 KFD = "/dev/kfd"
-"""By which programs reach all of them; each has a file of its own beside it."""
+"""The device file through which programs use all GPUs; each GPU has a further file of its own."""
 _AMD = "0x1002"
 _NODES = "sys/class/kfd/kfd/topology/nodes"
 _FIRST_MINOR = 128
-"""Of files by which programs compute."""
+"""The first minor number of device files for computing."""
 _OF_ROCM = "ROCR_VISIBLE_DEVICES"
 _OF_HIP = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
-"""The first of them that says something; its numbers are places among those that ROCm's own list leaves."""
+"""Of these variables the first one that is set counts. Its numbers count the GPUs that are left by ROCm's own variable."""
 
 
 def _may_open(path: Path) -> bool:
@@ -31,7 +31,7 @@ def _may_open(path: Path) -> bool:
 def amd_devices(
     environment: Mapping[str, str], root: Path = Path("/"), may_open: Callable[[Path], bool] = _may_open
 ) -> Devices | None:
-    """None where nothing is certain."""
+    """The GPUs; None where they cannot be told for certain."""
     here = _here(root)
     if not here:
         return None
@@ -49,8 +49,8 @@ def amd_devices(
 
 
 def _here(root: Path) -> dict[str, Gpu] | None:
-    """By the names of their files in this container; the kernel's own folders show all of the machine. Of a GPU that is cut they tell
-    the whole's memory by its first part and nothing by the others, so that nobody can be asked there."""
+    """The GPUs whose device files are in this container, by those files' names, as the kernel's folders show all of the machine. None where a
+    GPU is partitioned: the kernel gives the whole GPU's memory for its first part and nothing for the others."""
     found = {}
     for node in sorted((root / "dev/dri").glob("renderD*")):
         folder = root / "sys/class/drm" / node.name / "device"
@@ -82,8 +82,8 @@ def _name(folder: Path) -> str:
 
 
 def _computing(root: Path) -> list[str] | None:
-    """The compute driver's GPUs, in its order; None where it does not say which file is whose. CPUs are nodes too, without a number,
-    and a GPU that this container was not given cannot be read."""
+    """The compute driver's GPUs in its order; None where it does not say which file belongs to which. CPUs are nodes too, without a file's
+    number, and nodes of GPUs that this container does not have cannot be read."""
     found = []
     nodes = [node for node in (root / _NODES).glob("*") if node.name.isdecimal()]
     for node in sorted(nodes, key=lambda one: int(one.name)):
@@ -100,7 +100,7 @@ def _computing(root: Path) -> list[str] | None:
 
 
 def _shown(found: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], str] | None:
-    """Those that variables leave, and the variables that leave some out; None where these name them in another way than by numbers."""
+    """The GPUs that variables do not hide, and the variables that hide some; None where they name GPUs otherwise than by numbers."""
     shown, hiding = list(found), []
     by_hip = next((name for name in _OF_HIP if environment.get(name)), None)
     for name in (_OF_ROCM, by_hip):
@@ -116,8 +116,8 @@ def _shown(found: Sequence[str], environment: Mapping[str, str]) -> tuple[list[s
 
 
 def _listed(said: str, found: list[str]) -> list[str] | None:
-    """By their numbers, up to the first that is nobody's; an empty list is of none. Which have other names than numbers nobody can
-    tell from here."""
+    """The GPUs of a list of numbers, up to the first number that no GPU has; none for an empty list. None where it has other names than
+    numbers, which cannot be resolved here."""
     words = [word.strip() for word in said.split(",")] if said else []
     if not all(re.fullmatch(r"-?\d+", word) for word in words):
         return None

@@ -1,7 +1,7 @@
-"""The model comes before the engine: what was asked for is fetched, and the engine is told where it lies.
+"""Fetches models before the engine starts, and tells the engine where they are.
 
-A repository of the hub lies where the engine's own client looks, so its words stay as they are and it need not ask the hub any more.
-What came from elsewhere is named by its folder in place of its source.
+A repository of the hub is put where the engine's own client looks for it, so the engine's arguments stay as they are and it need not ask the
+hub. For any other source the arguments are changed to name the folder.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OFFLINE = "HF_HUB_OFFLINE"
 MODELSCOPE = "VLLM_USE_MODELSCOPE"
 _HUBS = ("hf", "modelscope")
 _MORE_TO_COME = ("--trust-remote-code", "--enable-lora", "--tokenizer-revision")
-"""Code and adapters may be fetched later, from repositories that nobody named before."""
+"""With these arguments the engine may later fetch from repositories that are not named here."""
 _NO_MODELS = ("auto", "vllm")
-"""Values of --generation-config that name none."""
+"""Values of --generation-config that name no model."""
 
 
 class Wish(NamedTuple):
@@ -38,20 +38,20 @@ class Wish(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What the engine is started with."""
+    """The engine's arguments and variables."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
 
 
 def wish_of(text: str) -> Wish:
-    """SOURCE, or SOURCE#REVISION."""
+    """Reads SOURCE, or SOURCE#REVISION."""
     source, _, revision = text.partition("#")
     return Wish(source, revision or None)
 
 
 def bring(wishes: Sequence[Wish], words: Words, said: Said, stopped: Callable[[], bool]) -> Words:
-    """Raises FetchFailed, or Stopped."""
+    """Fetches the models, and returns the engine's arguments and variables for them. Raises FetchFailed, or Stopped."""
     here = []
     for wish in wishes:
         found = _bring(wish, words, said, stopped)
@@ -64,7 +64,7 @@ def bring(wishes: Sequence[Wish], words: Words, said: Said, stopped: Callable[[]
 
 
 def missing(argv: Sequence[str]) -> Failure | None:
-    """Of a model that lies in a folder."""
+    """What is missing of a model that is in a folder."""
     model = model_of_words(argv)
     if model is None or not model.startswith("/"):
         return None
@@ -72,7 +72,7 @@ def missing(argv: Sequence[str]) -> Failure | None:
 
 
 def _bring(wish: Wish, words: Words, said: Said, stopped: Callable[[], bool]) -> Fetched | None:
-    """None where it is left to the engine."""
+    """Fetches a model; None where that is left to the engine."""
     scheme = scheme_of(wish.source)
     cache = cache_of(words.argv, words.environment)
     into = cache if scheme == "hf" else cache.parent
@@ -94,7 +94,7 @@ def _bring(wish: Wish, words: Words, said: Said, stopped: Callable[[], bool]) ->
 
 
 def _names(wish: Wish) -> set[str]:
-    """In an engine's words."""
+    """How the engine's arguments may name the model."""
     return {wish.source, location_of(wish.source)} if scheme_of(wish.source) in _HUBS else {wish.source}
 
 
@@ -106,14 +106,15 @@ def _pointed(argv: tuple[str, ...], wish: Wish, found: Fetched) -> tuple[str, ..
 
 
 def _format(argv: Sequence[str], names: set[str]) -> str | None:
-    """In which the engine reads it; of a tokenizer no weights are wanted."""
+    """The format in which the engine loads the weights. For a tokenizer none are wanted."""
     if model_of_words(argv) in names:
         return value_of(argv, "--load-format")
     return WITHOUT_WEIGHTS if value_of(argv, "--tokenizer") in names else None
 
 
 def _there(wish: Wish, into: Path) -> Fetched | None:
-    """What the hub's own client brought counts as well; where that of ModelScope keeps something only it knows."""
+    """A model that is here already. What the hub's own client fetched counts too, but not what ModelScope's did, as only that client knows
+    where it is."""
     store = store_of(wish.source, into)
     revision = store.revision_of(wish.revision)
     if revision is not None and store.folder(revision).is_dir():
@@ -131,7 +132,7 @@ def _there(wish: Wish, into: Path) -> Fetched | None:
 
 
 def _told_to_stay(wishes: Sequence[Wish], words: Words) -> Mapping[str, str]:
-    """Where all is here no hub is to be asked, and no client of one is needed."""
+    """Variables that keep the engine from asking a hub, if everything that it needs is here."""
     more: dict[str, str] = {}
     if not _are_all(wishes, words.argv):
         return words.environment
@@ -144,7 +145,8 @@ def _told_to_stay(wishes: Sequence[Wish], words: Words) -> Mapping[str, str]:
 
 
 def _are_all(wishes: Sequence[Wish], argv: Sequence[str]) -> bool:
-    """People may have named other repositories beside them, or another revision, which goes for the tokenizer too."""
+    """Whether these are all models that the arguments name: they may name further repositories, or another revision, which is for the
+    tokenizer too."""
     here = {(location_of(wish.source), wish.revision) for wish in wishes}
     names = {name for name, _ in here}
     revision, revised = value_of(argv, "--revision"), (model_of_words(argv), value_of(argv, "--tokenizer"))
@@ -160,7 +162,7 @@ def _is_true(value: str | None) -> bool:
 
 
 class _Teller:
-    """Makes a rate of what it is told."""
+    """Computes the rate of a fetch from its progress."""
 
     def __init__(self, said: Said, stopped: Callable[[], bool]) -> None:
         self._said, self.stopped = said, stopped

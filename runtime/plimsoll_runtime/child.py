@@ -1,5 +1,5 @@
-"""The engine as a child: in a session of its own, its output in one pipe, no shell. And what a process with number 1 owes others:
-children that lost their parents are its own, and it buries them.
+"""The engine as a child process: in a session of its own, with its output in one pipe, without a shell. This also does what process 1 has to
+do for others: it reaps processes that have lost their parents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GENERATIONS = 50
 
 
 class Child:
-    """Started when made; OSError where it cannot be."""
+    """The engine's process, started by the constructor, which raises OSError where that fails."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self.output, theirs = os.pipe()
@@ -37,20 +37,20 @@ class Child:
             os.close(theirs)
         self.pid = self._process.pid
         self.code: int | None = None
-        """As a shell would say it: 128 and the signal's number where it was killed."""
+        """The exit code in a shell's way: 128 plus the signal's number where a signal killed it."""
 
     def send(self, number: int) -> None:
-        """To the engine itself, which tells its own workers."""
+        """Sends a signal to the engine's main process, which tells its own workers."""
         if self.code is None:
             os.kill(self.pid, number)  # not buried yet, so the number is still its own
 
     def kill_all(self) -> None:
-        """Whoever is left of its group, at once; `end_orphans` reaches those with groups of their own."""
+        """Kills what is left of its process group. `end_orphans` kills those with groups of their own."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def bury(self) -> None:
-        """All children that have ended, ours and those that fell to us."""
+        """Reaps all children that have ended: our own, and orphans that became ours."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -70,7 +70,7 @@ def shell_code(status: int) -> int:
 
 
 def adopt_orphans() -> None:
-    """As process 1 does anyway. Where that is another program, workers whose parent died still become ours."""
+    """Makes orphans our children, also where another program is process 1."""
     if os.getpid() == 1:
         return
     try:
@@ -80,7 +80,7 @@ def adopt_orphans() -> None:
 
 
 def end_orphans(child: Child) -> None:
-    """Kill all that is still below us: workers with sessions of their own outlive their engine, and hold its devices."""
+    """Kills all processes that are still below us: workers with sessions of their own outlive their engine, and hold its devices."""
     for _ in range(_GENERATIONS):
         left = _children()
         if not left:

@@ -31,13 +31,13 @@ from plimsoll_runtime.words import leave, tell
 TERMINATION_LOG = "/dev/termination-log"
 ADAPTERS = "/tmp/adapters"  # noqa: S108 - of a container, or of whoever tries it by hand
 MISLED = 2
-"""The exit code where our own words are wrong, as argparse has it."""
+"""The exit code where our own arguments are wrong, as argparse has it."""
 OWN_WORDS = (
     "write it anew, or let operator and supervisor be of one release (registry.runtimeImage of its config, and "
     "supervisor of engines.versions)"
 )
 MEMORY_SECONDS = 20.0
-"""Until the driver has taken back what an engine before this one had."""
+"""How long it is waited for the driver to free the memory of an earlier engine."""
 
 
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -57,7 +57,7 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _cut(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Ours, and after the first `--` the engine's."""
+    """Our own arguments, and the engine's, which come after the first `--`."""
     if "--" not in words:
         return list(words), []
     place = list(words).index("--")
@@ -65,7 +65,7 @@ def _cut(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 class _Misread(Exception):
-    """Words of our own that this release does not know."""
+    """Our own arguments cannot be read."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,7 +74,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _misread(own: Sequence[str], why: str) -> int:
-    """An operator of another release may have written them, and who sees its pods reads no log."""
+    """Reports arguments of our own that cannot be read, as an operator of another release may have written them. It is also told where pods
+    show it, as nobody may read the log."""
     message = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     message.add_argument("--termination-log", type=Path, default=Path(TERMINATION_LOG))
     known, _ = message.parse_known_args(own)
@@ -188,7 +189,7 @@ def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping
 
 
 def _misled(options: Options, said: Said, why: str) -> int:
-    """By words of its own that it cannot read: whoever wrote them sees pods, and no log."""
+    """Ends for arguments of our own that cannot be read, and says so where pods show it, as nobody may read the log."""
     Supervisor(options, said).refuse(Failure("BadSetting", why, OWN_WORDS))
     return MISLED
 
@@ -204,7 +205,7 @@ def _place(told: argparse.Namespace, argv: Sequence[str]) -> Place | None:
 def _run(
     options: Options, said: Said, members: Members | None, need: Need, kept: Adapters | None = None
 ) -> int:
-    """What does not fit is said before an engine is started that would find it out minutes later."""
+    """Runs the engine. What does not fit is found before that, as the engine would find it out only after minutes."""
     supervisor = Supervisor(options, said, members)
     supervisor.listen()
     found = _look(need, options.environment, said, supervisor)
@@ -232,7 +233,7 @@ def _run(
 
 
 def _with_model(options: Options, said: Said, supervisor: Supervisor) -> Options:
-    """The engine's words once the model is here."""
+    """The options with the engine's arguments as they are once the model is here."""
     lacking = missing(options.argv)
     if lacking is not None:
         raise FetchFailed(lacking)

@@ -1,5 +1,5 @@
-"""Whether a model's folder holds all that it says it holds: files that its index names, or that their own names count while the index has not
-come, and safetensors files as long as their headers say. Reads headers and never weights; what cannot be judged from them is left to the engine.
+"""Whether a model's folder is complete: it has all files that its index names (or, without an index, that the files' own names count), and
+safetensors files are as long as their headers say. It reads headers and no weights. What cannot be told from them is left to the engine.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _ANEW = "put the files there anew, or correct spec.model.source"
 _INDEXES = ("model.safetensors.index.json", "consolidated.safetensors.index.json")
 _ROW = re.compile(r"(model|consolidated)-\d{5}-of-(\d{5})\.safetensors\Z")
 _UNREAD = ("dummy", "gguf", "tensorizer", "runai_streamer_sharded", "sharded_state")
-"""Formats whose weights are elsewhere, or other files than these."""
+"""Load formats whose weights are elsewhere, or in files that are not checked here."""
 
 
 def incomplete(folder: Path, load_format: str | None = None) -> Failure | None:
-    """What is missing for certain."""
+    """The failure where something is missing for certain."""
     try:
         if not folder.exists():
             return Failure("ModelNotFound", f"there is no {folder}", "correct the path in spec.model.source")
@@ -31,7 +31,7 @@ def incomplete(folder: Path, load_format: str | None = None) -> Failure | None:
             return None
         listed = [(index, file) for index in _INDEXES for file in _named_by(folder / index)]
         gone = sorted({file for index, file in listed if not (folder / file).is_file()})
-        # A copy of one of two forms of the weights is all that is needed.
+        # Where there are two forms of the weights one of them is enough.
         whole = [
             index for index in _INDEXES if (folder / index).is_file() and not _lacks(index, listed, gone)
         ]
@@ -54,7 +54,7 @@ def _lacks(index: str, listed: list[tuple[str, str]], gone: list[str]) -> bool:
 
 
 def _short(folder: Path) -> str | None:
-    """A row like `model-00001-of-00003.safetensors` with less than its names count: an index often comes after all that it names."""
+    """A file that is missing in a row like `model-00001-of-00003.safetensors`. The index often comes last, so the names are counted."""
     rows = Counter(match.groups() for file in folder.iterdir() if (match := _ROW.match(file.name)))
     found = sorted((row, of, count) for (row, of), count in rows.items() if count < int(of))
     return next((f"{count} of {int(of)} files {row}-*-of-{of}.safetensors" for row, of, count in found), None)
@@ -67,7 +67,7 @@ def _named_by(index: Path) -> list[str]:
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    """Nothing where it is no object; the engine says why."""
+    """The object in a JSON file; empty where there is none, about which the engine will complain."""
     try:
         if file.stat().st_size > MOST_CONFIG:
             return {}
@@ -78,7 +78,7 @@ def _json(file: Path) -> Mapping[str, Any]:
 
 
 def _cut(file: Path) -> Failure | None:
-    """Its header says where the last tensor ends."""
+    """The failure where a file is shorter than its header says."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         start = stream.read(8)

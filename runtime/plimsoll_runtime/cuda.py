@@ -1,7 +1,7 @@
 """Which CUDA the engine of this image was built for, read from its torch without starting anything.
 
-A driver runs what was built for the CUDA of its own major version or an older one. What was built for a newer one runs there only by
-libraries of the image that stand in for the driver's, and whether those serve is for the engine to find out.
+A driver runs what was built for CUDA of its own major version or an older one. What was built for a newer one runs only with libraries in the
+image that replace the driver's; whether these work only the engine can find out.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 
 Version = tuple[int, int]
 PROGRAM = "vllm"
-"""Of other programs nobody knows which torch they load."""
+"""The engine's program. Of any other one it is not known which torch it loads."""
 OWN_DRIVER = "VLLM_ENABLE_CUDA_COMPATIBILITY"
-"""With it the engine loads a driver's library of the image, which nobody else here sees."""
+"""With this variable the engine loads a driver's library from the image, which cannot be seen here."""
 OFF = ("", "0", "false")
-"""As published images say it."""
+"""Values of that variable that mean no, as published images have them."""
 OTHER_MODULES = "PYTHONPATH"
-"""Where a torch may be that comes before the one beside the program."""
+"""A variable by which another torch than the one beside the program may be loaded."""
 _BUILT_FOR = re.compile(r"""^cuda(?:\s*:[^=\n]+)?\s*=\s*['"](\d+)\.(\d+)""", re.MULTILINE)
 
 
 def built_for(argv: Sequence[str], environment: Mapping[str, str]) -> Version | None:
-    """None where that is not certain: no torch beside the program, one without CUDA, several that differ, or a program that may choose
-    which libraries are loaded before it starts the engine."""
+    """The CUDA version that the engine was built for. None where that is not certain: there is no torch beside the program, or one without CUDA,
+    or several that differ, or the program may choose other libraries before it starts the engine."""
     if not argv or Path(argv[0]).name != PROGRAM or environment.get(OTHER_MODULES):
         return None
     if environment.get(OWN_DRIVER, "").strip().lower() not in OFF:
@@ -46,7 +46,8 @@ def built_for(argv: Sequence[str], environment: Mapping[str, str]) -> Version | 
 
 
 def _is_python(program: Path) -> bool:
-    """As installers write programs: where the interpreter's path is too long for the first line, a shell reads the second, and ends."""
+    """Whether a program is a Python script as installers write them. If the interpreter's path is too long for the first line, that names a
+    shell, which starts Python by the second line."""
     with program.open("rb") as file:
         first, second = file.readline(256), file.readline(256)
     return first.startswith(b"#!") and (b"python" in first or second.startswith(b"'''exec' "))

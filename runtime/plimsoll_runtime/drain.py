@@ -1,7 +1,7 @@
-"""When an engine that is to end may be told so. A function of times and readings.
+"""Decides when an engine that is to end is told so, as a function of times and readings.
 
-An engine that is told to end refuses or aborts what reaches it, so it is told when nobody waits for an answer any more, or when
-answers have had all the time they were given. Then it has a moment to end by itself.
+An engine that is told to end refuses or aborts requests. So it is told once no request is running any more, or once answers have had all the
+time that they are given. Then it has a moment to end by itself.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from enum import Enum
 from plimsoll_runtime.readings import Reading
 
 QUIET_SECONDS = 1.0
-"""Endpoints forget a pod a moment after it is told: a request may still be on its way when nothing runs."""
+"""How long nothing must run, as requests may still be on their way for a moment after endpoints have dropped the pod."""
 MOST_ROOM = 10.0
-"""For the engine's own end: it tears down workers, which takes seconds."""
+"""The most time for the engine's own end: it stops its workers, which takes seconds."""
 LEAST_ROOM = 2.0
-"""However short the grace: an engine that is never told leaves its workers and what they share behind."""
+"""The least time for it, however short the grace: an engine that is killed at once leaves workers and shared memory behind."""
 
 
 class Step(Enum):
@@ -38,8 +38,8 @@ class Drain:
         return self.stop_at + max(LEAST_ROOM, min(MOST_ROOM, self._grace / 3))
 
     def step(self, now: float, reading: Reading | None, *, answers: bool) -> Step:
-        """`answers`: whether the engine takes requests at all; `reading`: its last word since it was to end, None where there is
-        none, as from an engine too busy to say one."""
+        """What to do now. `answers`: whether the engine takes requests at all. `reading`: its newest one since it was to end; None where
+        there is none, as from an engine that is too busy."""
         if now >= self.kill_at:
             return Step.KILL
         if not answers or now >= self.stop_at:
@@ -57,7 +57,7 @@ class Drain:
         return Step.STOP if now - self._quiet_since >= QUIET_SECONDS else Step.WAIT
 
     def follow(self, now: float, *, leader_there: bool) -> Step:
-        """For a member that answers nobody itself: without it the leader's answers would be cut, so it goes last."""
+        """What a member does that answers no requests itself. The leader's answers need it, so it ends after the leader."""
         if now >= self.kill_at:
             return Step.KILL
         return Step.WAIT if leader_there and now < (self.stop_at + self.kill_at) / 2 else Step.STOP

@@ -1,4 +1,4 @@
-"""The facts as Prometheus reads them. A figure that was not seen is left out."""
+"""The supervisor's facts in Prometheus' text format. A figure that is not known is left out."""
 
 from __future__ import annotations
 

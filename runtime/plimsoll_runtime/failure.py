@@ -1,6 +1,6 @@
-"""Why an engine is not there, as data: a word for machines, a sentence and a remedy for people, the lines that show it.
+"""Why an engine does not run, as data: a word for programs, a sentence and a remedy for people, and lines of the log as evidence.
 
-The kubelet keeps 4 KiB of what a container leaves in its termination message, so what is said is cut to fit, evidence first.
+The kubelet keeps 4 KiB of a container's termination message, so the text is cut to that size, the evidence first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MOST_BYTES = 4096
 MOST_EVIDENCE = 5
 MOST_LINE = 300
 LEAST_SECRET = 6
-"""Characters; of what is shorter nothing could be told any more."""
+"""Characters that a secret has at least. If shorter values were removed from texts, too much of these would be lost."""
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says where a folder could be written if there were room."""
+"""Errors of the system where a folder could be written if there were room."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL|REGISTRY_AUTH")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
 
 
 class Warned(NamedTuple):
-    """What is not as the plan counts on, and ends nothing: so it is the reason of no condition."""
+    """Something that is not as the plan counts on but lets the engine run, so it is no reason of a condition."""
 
     word: str
     message: str
@@ -55,13 +55,13 @@ class Warned(NamedTuple):
 
 
 def plain(line: str) -> str:
-    """A line of a log as it may stand in a status: no colours, no control characters, no more than people read."""
+    """A line of a log for a status: without colours and control characters, and of bounded length."""
     clean = _CONTROL.sub("", line).strip()
     return clean if len(clean) <= MOST_LINE else clean[: MOST_LINE - 3] + "..."
 
 
 def unforeseen(error: Exception, what: str) -> Failure:
-    """Of a fault of this program, whose own words may quote anything: its kind, and where it arose."""
+    """The failure for a bug of this program. It has the error's type and place alone, as its text may quote a secret."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     lines = tuple(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
     message = f"{what} ended in an error that nobody foresaw ({type(error).__name__})"
@@ -86,7 +86,7 @@ def plain_text(text: str) -> str:
 
 
 def scrubbed(failure: Failure, environment: Mapping[str, str]) -> Failure:
-    """Without what the environment keeps secret: an error may quote the address, or the words, that hold it, or a line of it."""
+    """The failure without values of the environment that are secret, as an error may quote an address or an argument with one in it."""
     kept = [value for name, value in environment.items() if _SECRET.search(name)]
     lines = [line.strip() for value in kept for line in value.splitlines()]
     long = {secret for secret in (*kept, *lines) if len(secret) >= LEAST_SECRET}

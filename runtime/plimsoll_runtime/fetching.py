@@ -1,6 +1,6 @@
-"""How far the engine's own download of its model is: read from the folder that the hub's client fills, since it logs nothing that lasts.
+"""How far the engine's own download of its model is, read from the folder that the hub's client fills, as the client logs nothing useful.
 
-Looking costs a listing of one folder. Nothing is told before bytes come, and no total before the model's index is there.
+A look lists one folder. Nothing is reported before bytes come, and no total before the model's index is there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ GIB = 1 << 30
 MIB = 1 << 20
 KIB = 1 << 10
 WINDOW_SECONDS = 30.0
-"""Over which the rate is taken."""
+"""The time over which the rate is computed."""
 STALLED_SECONDS = 120.0
-"""A download that stands for so long is told no more; whether it failed is the engine's to say."""
+"""A download that makes no progress for this long is no longer reported. Whether it failed the engine will say."""
 _INDEX = "model.safetensors.index.json"
 _MOST_INDEX = 64 << 20
 
@@ -34,7 +34,7 @@ class Progress(NamedTuple):
         return {"bytes": self.done, "of": self.total, "rate": self.rate, "left": self.left()}
 
     def left(self) -> int | None:
-        """Seconds, at this rate."""
+        """Seconds that are left at this rate."""
         if not self.rate or self.total is None:
             return None
         return max(0, self.total - self.done) // self.rate
@@ -62,7 +62,7 @@ def _span(seconds: float) -> str:
 
 
 def folder_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path | None:
-    """Where the hub's client keeps this model; None where the engine reads a folder of its own."""
+    """The folder in which the hub's client keeps this model; None where the engine reads another folder."""
     model = model_of_words(argv)
     if model is None or model.startswith(("/", ".", "~")) or model.count("/") > 1 or "://" in model:
         return None
@@ -70,7 +70,7 @@ def folder_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path | Non
 
 
 def cache_of(argv: Sequence[str], environment: Mapping[str, str]) -> Path:
-    """Where the hub's client keeps all models."""
+    """The folder in which the hub's client keeps all models."""
     cache = value_of(argv, "--download-dir") or environment.get("HF_HUB_CACHE")
     if cache is None:
         home = environment.get("HF_HOME")
@@ -98,7 +98,7 @@ class Fetching:
         self._grew: float | None = None
 
     def look(self, now: float) -> Progress | None:
-        """None while nothing comes: what an earlier start left half written is no download."""
+        """The progress; None while nothing comes, as files that an earlier start left half written are no download."""
         size, writing = _blobs(self._folder / "blobs")
         if self._looks and size > self._looks[-1][1]:
             self._grew = now
@@ -117,7 +117,7 @@ class Fetching:
 
 
 def _blobs(folder: Path) -> tuple[int, bool]:
-    """Bytes that are there, and whether more are coming. What is written but not yet allocated does not count."""
+    """Bytes that are there, and whether more are coming. Only allocated bytes count."""
     size, writing = 0, False
     try:
         files = list(folder.iterdir())
@@ -134,7 +134,7 @@ def _blobs(folder: Path) -> tuple[int, bool]:
 
 
 def _stat(file: Path) -> int | None:
-    """A file that is made at its full length first holds no more than its blocks."""
+    """The bytes of a file's allocated blocks, as a file may be created with its full length before it is filled."""
     try:
         about = file.stat()
     except OSError:  # renamed a moment ago

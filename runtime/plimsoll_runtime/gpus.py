@@ -10,7 +10,7 @@ class Gpu(NamedTuple):
     total: int
     free: int
     capability: tuple[int, int] | None = None
-    """CUDA's; None for other vendors."""
+    """CUDA's compute capability; None for other vendors."""
 
     def told(self) -> dict[str, object]:
         capability = None if self.capability is None else "{}.{}".format(*self.capability)
@@ -26,13 +26,13 @@ class Devices(NamedTuple):
     gpus: tuple[Gpu, ...]
     driver: str | None = None
     nvlink: bool | None = None
-    """Whether all of them reach one another by NVLink; None where that is not known or there is one only."""
+    """Whether all GPUs reach one another by NVLink; None where that is not known or there is only one."""
     cuda: tuple[int, int] | None = None
-    """The newest that the driver runs."""
+    """The newest CUDA that the driver runs."""
     shut: tuple[str, ...] = ()
-    """Files by which programs reach the GPUs, that are not here or that this user may not open."""
+    """Device files of GPUs that are missing or that this user may not open."""
     hiding: str = ""
-    """Variables that keep programs from GPUs which are here, as NAME=VALUE."""
+    """Variables that hide GPUs which are here, as NAME=VALUE."""
 
     def told(self) -> dict[str, object]:
         return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}

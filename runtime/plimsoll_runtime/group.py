@@ -1,8 +1,8 @@
-"""A replica over several pods: who is who, and how one lost member ends them all, so that they start again as one.
+"""A replica of several pods: which pod is which member, and how the loss of one member ends all of them, so that they start again together.
 
-Members report to rank 0's side port, whose answers tell them of it; they look its name up when they join and never again, so that
-names may fail to resolve for a while. A run is one life of a supervisor: a group is made of the same runs
-from its start to its end, and whoever comes back with another run finds the group over and waits for the next one.
+Members report to rank 0's side port, and learn about rank 0 from its answers. They look its name up only when they join, so a name service that
+fails later does no harm. A run is the life of one supervisor process. A group consists of the same runs from its start to its end: a member
+that comes back as another run finds the group over, and waits for the next one.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from plimsoll_runtime.failure import Failure
 
 REPORT_SECONDS = 2.0
 SILENT_SECONDS = 20.0
-"""Without a word a member is lost: longer than a busy machine keeps a thread waiting, shorter than collectives time out."""
+"""After this time without a report a member counts as lost. It is longer than a busy machine delays a thread, and shorter than the timeout of
+collective operations."""
 UNANSWERED_SECONDS = 1800.0
-"""How long a leader that nobody hears of is waited for, where no plan says it: its node may have to come, and its image."""
+"""How long a leader that does not answer is waited for, where no plan says it: its node and its image may have to come first."""
 MOST_REPORT = 16384
 MOST_ADAPTERS = 256
 
 
 class Place(NamedTuple):
-    """Of a pod in its replica."""
+    """The place of a pod in its replica."""
 
     rank: int
     size: int
     leader: str
     port: int
-    """Of the leader's supervisor."""
+    """Port of the leader's supervisor."""
 
     @property
     def leads(self) -> bool:
@@ -41,7 +42,7 @@ class Place(NamedTuple):
 
 
 def place_of(argv: Sequence[str], port: int) -> Place | None:
-    """By the engine's own words; None where a replica is one pod."""
+    """The place by the engine's own arguments; None where a replica is one pod."""
     size, leader = number_of(argv, "--nnodes", "-n") or 1, value_of(argv, "--master-addr")
     rank = number_of(argv, "--node-rank", "-r")
     if size == 1 or leader is None or rank is None:
@@ -50,38 +51,38 @@ def place_of(argv: Sequence[str], port: int) -> Place | None:
 
 
 def place_told(rank: int, size: int, leader: str, port: int) -> Place | None:
-    """By somebody else than the engine."""
+    """The place by the supervisor's own arguments."""
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} is none of {size}: RANK must be from 0 to SIZE - 1")
     return None if size == 1 else Place(rank=rank, size=size, leader=leader, port=port)
 
 
 class Report(NamedTuple):
-    """What a member says of itself."""
+    """What a member reports of itself."""
 
     rank: int
     run: str
     failure: Failure | None = None
     leader: str = ""
-    """Run of the leader that let it in; empty of one that asks to be."""
+    """The leader's run when it admitted the member; empty for a member that asks to be admitted."""
     adapters: tuple[str, ...] | None = None
-    """Ids of those whose files it has; None where it keeps none."""
+    """Ids of the adapters whose files it has; None where it keeps no adapters."""
 
 
 class Members:
-    """Those that report to this leader. Used by several threads."""
+    """The members that report to this leader. Several threads use it."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
         self._runs: dict[int, tuple[str, str]] = {}
-        """Run and address by rank."""
+        """Run and address of each member, by rank."""
         self._heard: dict[int, float] = {}
         self._adapters: dict[int, tuple[str, ...]] = {}
         self._broken: Failure | None = None
 
     def take(self, report: Report, sender: str, now: float) -> bool:
-        """Whether the member is of this group. An address that is not the member's own ends nobody's group."""
+        """Takes a report. Returns whether the member is of this group. A report from an address that is not the member's does not end the group."""
         with self._lock:
             if not 0 < report.rank < self._size:
                 return False
@@ -101,7 +102,7 @@ class Members:
             return True
 
     def lost(self, now: float) -> Failure | None:
-        """Why the group is over."""
+        """Why the group is over; None while it is not."""
         with self._lock:
             if self._broken is None:
                 for rank in sorted(self._heard):
@@ -111,7 +112,7 @@ class Members:
             return self._broken
 
     def lacking(self, adapter: str) -> list[int]:
-        """Ranks that keep adapters and have not got the files of this one."""
+        """Ranks that keep adapters and do not have the files of this one yet."""
         with self._lock:
             return [rank for rank, held in sorted(self._adapters.items()) if adapter not in held]
 
@@ -133,18 +134,18 @@ def _lost(rank: int, how: str, why: Failure | None = None) -> Failure:
 
 
 class Answer(NamedTuple):
-    """Of the leader to a member."""
+    """The leader's answer to a member."""
 
     accepted: bool
     run: str
     failure: Failure | None
     serves: bool = False
     address: str = ""
-    """From where it came."""
+    """The address from which it came."""
 
 
 def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | None:
-    """None where nobody answers as a supervisor does."""
+    """The leader's answer to a report; None where no supervisor answers."""
     body: dict[str, object] = {"rank": report.rank, "run": report.run, "leader": report.leader}
     if report.adapters is not None:
         body["adapters"] = list(report.adapters)
@@ -178,7 +179,7 @@ def ask_leader(place: Place, report: Report, timeout: float = 5.0) -> Answer | N
 
 
 class Silence(NamedTuple):
-    """Of a leader: that is not heard of, and what that comes from as a rule."""
+    """Why a leader does not answer, and what usually causes that."""
 
     how: str
     remedy: str
@@ -188,7 +189,7 @@ _WHERE = "kubectl get pods -o wide shows rank 0 and its node"
 
 
 def silence_of(place: Place, timeout: float = 5.0) -> Silence | None:
-    """Why nobody answers at the leader's side port; None where somebody does, whatever the answer is."""
+    """Why there is no answer at the leader's side port; None where there is one, whatever it says."""
     connection = http.client.HTTPConnection(place.leader, place.port, timeout=timeout)
     try:
         connection.request("GET", "/healthz")
@@ -214,13 +215,13 @@ def _short(error: BaseException) -> str:
 
 
 class Wait:
-    """How long a member waits for a leader. A function of what was heard and times."""
+    """How long a member waits for a leader, as a function of answers and times."""
 
     def __init__(self, place: Place, now: float, most: float) -> None:
         self._place, self._heard, self._most = place, now, most
 
     def take(self, silence: Silence | None, now: float) -> Failure | None:
-        """Why it waits no longer; one that answers has a deadline of its own."""
+        """Why it waits no longer; None while it waits. For a leader that answers the limit is another one."""
         if silence is None:
             self._heard = now
         elif now - self._heard >= self._most:
@@ -230,7 +231,7 @@ class Wait:
         return None
 
     def text(self, silence: Silence | None) -> str:
-        """For people who ask what a member does."""
+        """What the member waits for, in words for people."""
         how = "it answers, and has no engine yet" if silence is None else silence.how
         return f"waits for its leader {self._place.leader}: {how}"
 
@@ -254,7 +255,7 @@ def _ids(body: object) -> tuple[str, ...] | None:
 
 
 def _failure(body: Mapping[str, Any] | None) -> Failure | None:
-    """Of another pod: text, and not too much of it."""
+    """A failure that another pod reports, with its texts bounded."""
     if not body:
         return None
     evidence = tuple(str(line)[:300] for line in list(body.get("evidence") or ())[:5])
@@ -262,13 +263,13 @@ def _failure(body: Mapping[str, Any] | None) -> Failure | None:
 
 
 class Leader:
-    """What a member knows of its leader. A function of answers and times."""
+    """What a member knows of its leader, as a function of answers and times."""
 
     def __init__(self, now: float, run: str) -> None:
         self._run, self._heard = run, now
 
     def take(self, answer: Answer | None, now: float) -> Failure | None:
-        """Why this member has to end."""
+        """Why this member has to end; None where it need not."""
         if answer is None:
             if now - self._heard <= SILENT_SECONDS:
                 return None

@@ -1,6 +1,6 @@
-"""Whether an engine that says it is well gets anywhere. A function of times and readings.
+"""Finds out whether an engine hangs that says it is healthy, as a function of times and readings.
 
-An engine's /health answers while its workers wait for one another for ever; what proves progress is that its counters move.
+An engine's /health answers even while its workers wait for one another for ever. Only counters that move prove progress.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from plimsoll_runtime.readings import Reading
 
 class Hang:
     def __init__(self, limit: float) -> None:
-        """`limit` 0: never."""
+        """`limit`: seconds without progress that count as a hang; 0 for never."""
         self._limit = limit
         self._moved: float | None = None
         self._since: float | None = None
@@ -31,7 +31,7 @@ class Hang:
                 "it is started again; if that repeats, report it with the lines around it: kubectl logs --previous",
             )
         self._silent = None
-        # An engine that does not count its steps, or has nothing to do, cannot be seen to hang.
+        # If an engine does not count its steps, or has nothing to do, it cannot be told whether it hangs.
         if reading.moved is None or not reading.running or reading.moved != self._moved:
             self._moved, self._since = reading.moved, now
             return None

@@ -1,8 +1,8 @@
-"""Has the engine's own parser look at its words while the model still comes, so that a flag it does not know ends the start in
-seconds and not after a download.
+"""Has the engine's own parser check its arguments while the model is still being fetched, so that an unknown flag ends the start after seconds
+and not after the download.
 
-The engine's program itself is asked, with one word more that no release knows: its parser names all that it does not know, ours
-among it, and ends there. Without a download nothing is asked, since the engine says the same as soon.
+For that the engine's program is started with one more argument, which no release knows. Its parser names all unknown arguments, this one among
+them, and ends there. Where nothing has to be fetched this is not done, as the engine itself will say the same just as soon.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.taxonomy import explained
 
 PROGRAM = ("vllm", "serve")
-"""Of other programs nobody knows whether they end at a word that they do not know."""
+"""The engine's command. Of any other program it is not known whether it ends at an unknown argument."""
 NO_FLAG = "--plimsoll-asks-the-parser"
 REFUSED = 2
-"""How argparse ends."""
+"""The exit code of argparse for arguments that it cannot read."""
 MOST_OUTPUT = 1 << 20
 _UNKNOWN = re.compile(r"unrecognized arguments:(.*)")
 
 
 class Judgement:
-    """Begins when made. End it before an engine is started: it is a child of this process."""
+    """A check, begun by the constructor. It has to be ended before the engine is started, as it is a child of this process too."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self.refusal: Failure | None = None
@@ -52,7 +52,7 @@ class Judgement:
         return self.refusal is not None
 
     def wait(self) -> None:
-        """Until the parser has ended by itself."""
+        """Waits until the parser has ended by itself."""
         if self._thread is not None:
             self._thread.join()
 
@@ -76,14 +76,14 @@ class Judgement:
 
 
 def refusal_in(text: str) -> Failure | None:
-    """What the parser said against other words than ours; None where that is nothing."""
+    """The failure where the parser rejected other arguments than the one that was added; else None."""
     lines = [line for line in map(_without_ours, text.splitlines()) if line is not None]
     found = explained(lines, "imports", REFUSED)
     return found if found.word == "BadFlag" else None
 
 
 def _without_ours(line: str) -> str | None:
-    """None where the line is about our word alone."""
+    """The line without the argument that was added; None where it is about that one alone."""
     if NO_FLAG not in line:
         return line
     kept = " ".join(line.replace(NO_FLAG, "").split())

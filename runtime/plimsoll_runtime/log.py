@@ -1,6 +1,6 @@
-"""The engine's output: passed on byte by byte as it comes, and read line by line on the way. The last lines are kept.
+"""Passes the engine's output on byte by byte as it comes, and reads it line by line on the way. The last lines are kept.
 
-Passing on comes first: what is read here must never hold the engine up, nor be lost where nobody takes what is passed on.
+Reading must never hold the engine up, and lines are read even where nobody takes the output any more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plimsoll_runtime.words import tell
 
 MOST_LINES = 2000
 MOST_LINE = 2000
-"""Characters of one that are kept; an engine that prints its configuration fills pages with one line."""
+"""Characters that are kept of a line, as an engine prints its whole configuration in one line."""
 _BREAK = re.compile(rb"[\r\n]+")
 _MOST_REST = 1 << 16
 
@@ -45,7 +45,7 @@ class Log:
             return list(self._kept)
 
     def finish(self, seconds: float) -> None:
-        """Until all is read; a descendant of the engine that still holds the pipe is not waited for."""
+        """Waits until everything is read, but not for a descendant of the engine that still holds the pipe."""
         self._thread.join(seconds)
 
     def _follow(self) -> None:
@@ -75,7 +75,7 @@ class Log:
         view = memoryview(chunk)
         while self._open and view:
             written = _write(self._sink, view)
-            # Whoever took it may be gone; the engine is not to end for that.
+            # If the output is not taken any more the engine must not end for that.
             self._open = written > 0
             view = view[written:]
 

@@ -1,5 +1,5 @@
-"""What an adapter is to this pod: the list that declares them, what its files say before an engine sees them, and what the engine
-says once it has. Judgements only; when to fetch and to load is `adapters`'.
+"""Judges adapters: reads the list that declares them, checks their files before an engine loads them, and explains the engine's answers. When
+to fetch and to load them is decided by `adapters`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plimsoll_runtime.failure import Failure, plain
 
 SCHEMA = 1
 RANK = 16
-"""Of an engine that is told none."""
+"""The highest rank that an engine takes by default."""
 MOST = 256
 MOST_CONFIG = 1 << 20
 CONFIG = "adapter_config.json"
@@ -25,7 +25,7 @@ _TRACE = re.compile(r"^\s*(File |Traceback|\^)")
 
 
 class ListUnreadable(ValueError):
-    """A list that is no list of this release's form."""
+    """A list that does not have the form that this release knows."""
 
 
 class Wanted(NamedTuple):
@@ -33,15 +33,15 @@ class Wanted(NamedTuple):
 
     name: str
     id: str
-    """Another one where source or revision are others."""
+    """It differs where source or revision differ."""
     source: str
     revision: str | None = None
     path: str | None = None
-    """Where it lies in a pod that has what it lies on; None where it must be fetched."""
+    """Its folder in a pod that has the volume with it; None where it must be fetched."""
 
 
 def wanted_of(text: bytes) -> list[Wanted]:
-    """In the order of the list. Fields that a later release adds are left alone."""
+    """The adapters of a list, in its order. Unknown fields, which a later release may add, are ignored."""
     try:
         body = json.loads(text)
         if body["schema"] != SCHEMA:
@@ -68,7 +68,7 @@ def _text(value: object) -> str | None:
 
 
 def judged(wanted: Wanted, folder: Path, max_rank: int) -> Failure | None:
-    """What is certain to be refused; None where the engine is to judge."""
+    """The failure where the engine is certain to refuse the adapter; None where it is left to the engine."""
     where = f"{_ITEMS}[{wanted.name}].source"
     if not folder.is_dir():
         return Failure(
@@ -115,7 +115,7 @@ def _config(file: Path) -> Mapping[str, Any]:
 
 
 def rank_of(about: Mapping[str, Any]) -> int | None:
-    """The highest of any module; None where it is not said."""
+    """The highest rank of any module; None where the config does not say it."""
     pattern = about.get("rank_pattern")
     ranks = [about.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
     return max((rank for rank in ranks if type(rank) is int), default=None)
@@ -134,7 +134,7 @@ def rank_failure(rank: int, max_rank: int) -> Failure:
 
 
 def refused(wanted: Wanted, status: int, text: str) -> Failure:
-    """Why the engine did not load it, in the engine's own words where we know none better."""
+    """Why the engine did not load an adapter, in its own words where the cause is not a known one."""
     said, where = _said(text), f"{_ITEMS}[{wanted.name}]"
     if status in (401, 403):
         return Failure(
@@ -173,7 +173,7 @@ _OTHER_MODEL = re.compile(
 
 
 def _said(text: str) -> str:
-    """The sentence of an error's answer; the last line of a trace."""
+    """The message in an error's answer, or the last line of a traceback."""
     try:
         body = json.loads(text)
         text = str((body.get("error") or body).get("message") or body.get("detail") or text)

@@ -1,7 +1,7 @@
-"""Whether an adapter is of the model that is served, as far as widths and layers tell.
+"""Whether an adapter was made for the model that is served, as far as widths and numbers of layers show.
 
-An engine copies tensors that are too narrow into the place of wider ones and answers without a word (vLLM 0.32 took an adapter of
-width 64 for a model of 256), so it is judged here. Two models of one shape cannot be told apart.
+This has to be checked here, as an engine copies tensors that are too narrow into wider ones without an error (vLLM 0.32 loaded an adapter of
+width 64 for a model of width 256). Two models of the same shape cannot be told apart.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _MODULE = re.compile(
 )
 _ELSEWHERE = re.compile(r"vision|visual|audio|tower|encoder|mtp")
 _READS, _WRITES = frozenset("qkv") | {"gate", "up"}, frozenset(["o", "down"])
-"""Projections that read, or write, what all layers hand on."""
+"""Projections that read, or write, the hidden state that layers hand on, so that their width is the model's."""
 
 
 class Base(NamedTuple):
-    """Of the model that is served; None what its config does not say."""
+    """Width and layers of the model that is served; None where its config does not say them."""
 
     width: int | None
     layers: int | None
 
 
 def base_of(argv: Sequence[str], environment: Mapping[str, str]) -> Base | None:
-    """None where its config.json is not found here."""
+    """The served model's measures; None where its config.json is not found here."""
     for file in _configs(argv, environment):
         try:
             if file.stat().st_size > _MOST_CONFIG:
@@ -65,7 +65,7 @@ def _count(value: object) -> int | None:
 
 
 def misfit(wanted: Wanted, folder: Path, base: Base | None) -> Failure | None:
-    """None where it fits, or nothing is known."""
+    """The failure where the adapter does not fit; None where it does, or where that is not known."""
     if base is None:
         return None
     try:
@@ -82,7 +82,7 @@ def misfit(wanted: Wanted, folder: Path, base: Base | None) -> Failure | None:
 
 
 def _measures(shapes: Mapping[str, Any]) -> tuple[set[int], int | None]:
-    """Widths that it reads and writes, and the number of its last layer."""
+    """Widths that an adapter reads and writes, and the number of its last layer."""
     widths: set[int] = set()
     deepest = None
     for name, shape in shapes.items():

@@ -1,4 +1,4 @@
-"""Whether a machine is what the plan counts on, before anything is loaded: what is seen, what is needed, where they differ.
+"""Checks, before anything is loaded, whether the machine is what the plan counts on: what is seen, what is needed, where they differ.
 
 Seeing does I/O, judging does not. Only what is certain ends a start; what cannot be seen from here is left to the engine.
 """
@@ -35,7 +35,7 @@ TEMPORARY = "/tmp"  # noqa: S108 - the container's own folder
 LEAST_SHARED = 128 << 20
 """A queue between workers is 160 MiB, of which not all is used at once; Kubernetes gives 64 MiB where nobody asks for more."""
 SLACK_PERMILLE = 20
-"""By which free memory may miss what the engine takes: drivers keep some of it."""
+"""Part of the memory that the engine takes by which free memory may be too small, as drivers keep some of it."""
 SAME_PERMILLE = 900
 """Of the memory that a plan counts on, what the same device shows at least: error correction alone takes a sixteenth, and what is
 published of one product differs by a thirtieth. What shows less is another device: of no two sizes of a product is the smaller
@@ -49,9 +49,9 @@ class Need(NamedTuple):
     gpus: int | None = None
     product: str | None = None
     gpu_bytes: int | None = None
-    """In all, of each."""
+    """Total memory of each GPU."""
     utilization: float | None = None
-    """Share of each that has to be free."""
+    """Share of each GPU's memory that has to be free."""
     capability: tuple[int, int] | None = None
     shared_bytes: int | None = None
     host_bytes: int | None = None
@@ -62,11 +62,11 @@ class Need(NamedTuple):
     start_seconds: int | None = None
     """How long a start may take in all, so for how long another pod of the group is waited for."""
     cuda: tuple[int, int] | None = None
-    """That the engine of this image was built for, which no plan says."""
+    """The CUDA version that the engine of this image was built for, which no plan says."""
 
 
 class Seen(NamedTuple):
-    """None where it cannot be seen."""
+    """What the machine has; None where it cannot be seen."""
 
     devices: Devices | None = None
     shared_bytes: int | None = None
@@ -179,7 +179,7 @@ def _utilization(argv: Sequence[str]) -> float:
 
 
 def misfits(need: Need, seen: Seen) -> list[Failure]:
-    """The first is the one to tell."""
+    """The failures; the first one is to be told."""
     found = [] if seen.devices is None else _gpu_misfits(need, seen.devices)
     if (
         need.shared_bytes is not None
@@ -218,7 +218,7 @@ def misfits(need: Need, seen: Seen) -> list[Failure]:
 
 
 def warnings(need: Need, seen: Seen) -> list[Warned]:
-    """What costs speed alone, and so ends nothing."""
+    """What only costs speed, so that the engine runs all the same."""
     if not need.nvlink or seen.devices is None or seen.devices.nvlink is not False:
         return []
     message = "the plan counts on NVLink between the GPUs of this pod, and not all of them reach one another by it: answers come more slowly than planned"

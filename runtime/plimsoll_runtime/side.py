@@ -1,4 +1,4 @@
-"""The side port: what the supervisor knows, for the operator, Prometheus and probes. And where the members of a group report."""
+"""The side port, where the supervisor answers the operator, Prometheus and probes, and where the members of a group report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is nobody's error."""
+        """Ignores errors of a connection, as a client that went away is no problem."""
 
 
 class _Handler(BaseHTTPRequestHandler):

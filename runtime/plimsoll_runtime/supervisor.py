@@ -1,4 +1,4 @@
-"""One life of an engine: started, followed, watched, let finish, ended, and its end explained. The only place where all parts meet.
+"""Runs one engine from its start to its end, and explains the end. This is where all parts of the supervisor meet.
 
 One thread decides, on events that others put into a queue: signals, readings of the engine, the end of a child.
 """
@@ -43,7 +43,7 @@ from plimsoll_runtime.words import leave, tell
 PASSED_ON = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 ENDINGS = (signal.SIGTERM, signal.SIGINT)
 RECENT_SECONDS = 120.0
-"""Of an engine that served, what it said before is of other troubles."""
+"""Lines that are older than this at the end of an engine that served do not explain the end."""
 LAST_OUTPUT_SECONDS = 2.0
 STRANDED = "died unexpectedly"
 
@@ -77,7 +77,7 @@ class Supervisor:
         self._companion: Companion | None = None
 
     def run(self) -> int:
-        """The exit code: the engine's own, or 1 where it never was or was ended for cause."""
+        """Runs the engine. Returns the exit code: the engine's own, or 1 where it did not start or was ended for a failure."""
         adopt_orphans()
         if self.told_to_end() or not self._join():
             return 0 if self.said.failure is None else 1

@@ -28,11 +28,11 @@ class Told(NamedTuple):
 
 
 class ChildEnded(NamedTuple):
-    """Some child has; which, `Child.bury` finds out."""
+    """Some child has ended; `Child.bury` finds out which."""
 
 
 class Over(NamedTuple):
-    """The group is, for this member."""
+    """The group is over for this member."""
 
     failure: Failure
 

@@ -12,8 +12,8 @@ from plimsoll import __version__
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.crd import crd_yaml
 from plimsoll.kube.kinds import CHILDREN, NODE, OWNER, POD
-from plimsoll.kube.rbac import PATH, rbac_yaml, rules, webhook_rules
-from plimsoll.render.routing import OPERATOR
+from plimsoll.kube.rbac import CHART_FILE, rbac_yaml, rules, webhook_rules
+from plimsoll.render.routing import OPERATOR_PODS
 
 ROOT = CHART.parents[1]
 GOLDEN = sorted((ROOT / "tests/charts/golden").glob("*.yaml"))
@@ -40,7 +40,7 @@ def test_the_operators_image_is_months_behind_the_fields_of_the_crd() -> None:
 
 
 def test_the_rights_in_the_chart_are_up_to_date() -> None:
-    assert (ROOT / PATH).read_text() == rbac_yaml(), "run `make generate`"
+    assert (ROOT / CHART_FILE).read_text() == rbac_yaml(), "run `make generate`"
 
 
 def test_every_value_says_what_it_is_for() -> None:
@@ -103,9 +103,9 @@ def test_the_operator_is_let_in_to_what_serves_whatever_it_is_called_and_no_othe
 ) -> None:
     (made,) = (one for one in yaml.safe_load_all(file.read_text()) if one["kind"] == "Deployment")
     labels = made["spec"]["template"]["metadata"]["labels"]
-    assert OPERATOR.items() <= labels.items()
+    assert OPERATOR_PODS.items() <= labels.items()
     common = {key: value for key, value in labels.items() if key.startswith("app.kubernetes.io/")}
-    assert not OPERATOR.items() <= common.items(), "what others' pods may bear as well"
+    assert not OPERATOR_PODS.items() <= common.items(), "what others' pods may bear as well"
 
 
 @pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)

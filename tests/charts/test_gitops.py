@@ -15,7 +15,7 @@ from charts.generate import CHART
 from plimsoll import names
 from plimsoll.api.v1alpha1.status import Condition, LLMDeploymentStatus
 from plimsoll.status.story import Story
-from plimsoll.status.told import told
+from plimsoll.status.told import status_after
 from tests.charts.kstatus import kstatus
 from tests.status.every_reason import STORIES
 from tests.status.stories import NOW, asked
@@ -40,7 +40,7 @@ def health(body: dict[str, Any]) -> tuple[str, str]:
 
 
 def resource(story: Story, **metadata: Any) -> dict[str, Any]:
-    status = told(story, LLMDeploymentStatus(), NOW)
+    status = status_after(story, LLMDeploymentStatus(), NOW)
     return {
         "metadata": {"name": "chat", "generation": 3, **metadata},
         "spec": story.deployment.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -53,7 +53,7 @@ def test_the_check_is_registered_for_our_kind() -> None:
 
 
 def said(case: str) -> dict[str, Condition]:
-    return {one.type: one for one in told(STORIES[case], LLMDeploymentStatus(), NOW).conditions}
+    return {one.type: one for one in status_after(STORIES[case], LLMDeploymentStatus(), NOW).conditions}
 
 
 @pytest.mark.parametrize("case", STORIES)

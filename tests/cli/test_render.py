@@ -19,7 +19,7 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
 from plimsoll.render.revision import Revision
-from plimsoll.render.routing import GROUPS, ROUTE
+from plimsoll.render.routing import LEADER_WORKER_SETS, ROUTE
 from tests.cli.running import plimsoll
 from tests.reconcile.test_known_models import CLAIM, kept
 
@@ -65,7 +65,7 @@ def turned(file: str, body: dict[str, Any], **more: Any) -> str:
         facts=PlanFacts(model=lookup("Qwen/Qwen3-8B")),
         now=1_700_000_000.0,
         config=taken.config,
-        capabilities=frozenset({ROUTE, GROUPS}),
+        capabilities=frozenset({ROUTE, LEADER_WORKER_SETS}),
         mark=mark_of(__version__, taken.config),
         **more,
     )

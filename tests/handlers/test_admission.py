@@ -20,7 +20,7 @@ from plimsoll.facts.learned import NOTHING
 from plimsoll.facts.models import lookup
 from plimsoll.facts.resolve import Resolver
 from plimsoll.handlers import admission as room
-from plimsoll.handlers.admission import Admission, serve
+from plimsoll.handlers.admission import Admission, serve_admission
 from plimsoll.kube.certificates import made
 from plimsoll.kube.errors import Unreachable
 from plimsoll.kube.rights import User
@@ -290,7 +290,7 @@ def posted(admission: Admission, *bodies: bytes, folder: Path) -> list[tuple[int
         (folder / "key").write_text(pair.key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "crt", folder / "key")
-        runner = await serve(admission, "127.0.0.1", 0, context)
+        runner = await serve_admission(admission, "127.0.0.1", 0, context)
         found = []
         try:
             url = f"https://127.0.0.1:{runner.addresses[0][1]}{room.PATH}"

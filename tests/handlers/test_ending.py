@@ -104,7 +104,7 @@ def test_the_parts_end_before_the_last_resort_and_that_before_the_kubelet_kills(
     assert granted is not None
     # Three servers: for probes, for admission and for alerts.
     parts = ending.TURNS_SECONDS + ending.LESSONS_SECONDS + 3 * ending.ANSWERS_SECONDS
-    parts += lease.CALL_SECONDS + ending.KOPF_SECONDS
+    parts += lease.LEASE_CALL_SECONDS + ending.KOPF_SECONDS
     assert parts < ending.LAST_RESORT_SECONDS < float(granted[1])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.handlers.garbage import YOUNG, settled
+from plimsoll.handlers.garbage import YOUNG, collect_seldom
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ class Held:
 
 
 def test_the_rows_of_a_large_answer_are_no_reason_to_look_through_everything():
-    settled()
+    collect_seldom()
     whole = []
 
     def noted(phase: str, about: dict[str, int]) -> None:
@@ -42,7 +42,7 @@ def test_the_rows_of_a_large_answer_are_no_reason_to_look_through_everything():
 
 
 def test_values_that_hold_only_themselves_still_go():
-    settled()
+    collect_seldom()
     lost = weakref.ref(Held())
     others = [[number] for number in range(2 * YOUNG)]
     assert len(others) == 2 * YOUNG

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import aiohttp
 import pytest
 
-from plimsoll.handlers.health import DEAF_SECONDS, HANGING_SECONDS, SILENT_SECONDS, Metric, Probe, serve
+from plimsoll.handlers.health import (
+    DEAF_SECONDS,
+    HANGING_SECONDS,
+    SILENT_SECONDS,
+    Metric,
+    Probe,
+    serve_health,
+)
 
 NOW = 10_000.0
 
@@ -32,7 +39,7 @@ def probe(
 
 def asked(one: Probe, path: str) -> tuple[int, str]:
     async def run() -> tuple[int, str]:
-        runner = await serve(one, "127.0.0.1", 0)
+        runner = await serve_health(one, "127.0.0.1", 0)
         try:
             url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
             async with aiohttp.ClientSession() as session, session.get(url) as answer:

@@ -8,7 +8,7 @@ from plimsoll.facts.gpus import gpu_named
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.handlers import telemetry
 from plimsoll.handlers.health import Metric, exposition
-from plimsoll.handlers.wakes import LONGER, Counts
+from plimsoll.handlers.wakes import LONGER, TurnCounts
 from plimsoll.prometheus import own
 from plimsoll.reconcile.books import Books, Figures
 
@@ -30,7 +30,7 @@ def test_a_label_is_escaped_and_a_large_figure_keeps_its_digits() -> None:
 
 
 def test_a_histogram_of_turns_is_cumulative_and_ends_in_all_of_them() -> None:
-    counts = Counts(seconds=1.5)
+    counts = TurnCounts(seconds=1.5)
     counts.took[0], counts.took[-1] = 3, 1
     lines = page(telemetry.turns(counts, waiting=0))
     assert 'plimsoll_turn_seconds_bucket{le="0.001"} 3' in lines
@@ -85,7 +85,7 @@ def test_whoever_asks_for_other_metrics_has_no_deployment_looked_at() -> None:
 def test_every_metric_is_one_of_the_table() -> None:
     told = [
         *telemetry.process(),
-        *telemetry.turns(Counts(), waiting=0),
+        *telemetry.turns(TurnCounts(), waiting=0),
         *telemetry.fleet(Inventory(pools=())),
         *telemetry.deployments(Books()),
     ]

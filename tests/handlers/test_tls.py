@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.handlers import tls
-from plimsoll.handlers.admission import Admission, Counts, WebhookOptions
+from plimsoll.handlers.admission import Admission, ReviewCounts, WebhookOptions
 from plimsoll.handlers.webhook import Webhook
 from plimsoll.kube.certificates import Pair, made
 
@@ -60,7 +60,7 @@ class Kept:
     """A Secret that others keep, and no review that is asked for."""
 
     def __init__(self, pair: Pair) -> None:
-        self.pair, self.counts = pair, Counts()
+        self.pair, self.counts = pair, ReviewCounts()
 
     async def get(self, _path: str) -> dict[str, Any]:
         texts = {"tls.crt": self.pair.certificate, "tls.key": self.pair.key}

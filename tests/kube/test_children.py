@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll import names
 from plimsoll.kube.child import read_child
-from plimsoll.kube.children import Children, _KindOfChildren
+from plimsoll.kube.children import Children, _ChildrenSink
 from plimsoll.kube.door import Door
 from plimsoll.kube.kinds import CHILDREN, STATEFUL_SET, Kind, kind_of
 from plimsoll.kube.watching import WHATEVER_IS_KNOWN
@@ -244,7 +244,7 @@ def test_a_list_that_is_older_than_our_write_does_not_undo_it() -> None:
 
 def test_what_we_made_while_a_list_was_on_its_way_is_not_gone_for_not_being_in_it() -> None:
     index = Index()
-    sink = _KindOfChildren(index.children, index.kind, "")
+    sink = _ChildrenSink(index.children, index.kind, "")
     index.children.writing(index.ref)
     index.answers(version=9)
     sink.keep_only(set(), as_of=8)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from plimsoll.kube.by_hand import ClusterUnreadable
-from plimsoll.kube.reader import PAGE, read_cluster
+from plimsoll.kube.reader import PAGE_ITEMS, read_cluster
 from tests.kube.api_server import TOKEN, Api, kubeconfig, serving
 
 CHART = Path(__file__).parents[1] / "charts" / "golden" / "default.yaml"
@@ -25,9 +25,11 @@ def named(name: str, **more: object) -> dict[str, object]:
 
 
 def test_lists_longer_than_a_page_are_read_to_their_end(api: Api):
-    api.lists["/api/v1/nodes"] = [named(f"n{number}") for number in range(2 * PAGE + 1)]
+    api.lists["/api/v1/nodes"] = [named(f"n{number}") for number in range(2 * PAGE_ITEMS + 1)]
     cluster = read_cluster()
-    assert [node["metadata"]["name"] for node in cluster.nodes] == [f"n{n}" for n in range(2 * PAGE + 1)]
+    assert [node["metadata"]["name"] for node in cluster.nodes] == [
+        f"n{n}" for n in range(2 * PAGE_ITEMS + 1)
+    ]
     assert sum("/nodes" in path for path in api.asked) == 3
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from plimsoll.kube.door import Door
-from plimsoll.kube.refusals import Refusals, _Refusals
+from plimsoll.kube.refusals import Refusals, _RefusalsSink
 from plimsoll.kube.times import seconds
 
 FIRST, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"
@@ -27,7 +27,7 @@ class Index:
     def __init__(self) -> None:
         self.woken: list[str] = []
         self.refusals = Refusals(cast("Door", None), self.woken.append)
-        self.sink = _Refusals(self.refusals, "")
+        self.sink = _RefusalsSink(self.refusals, "")
 
     def sees(self, item: dict[str, Any]) -> None:
         self.sink.put(item, as_of=None)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from plimsoll.load.result import Counts, Lengths, Rates, Result
+from plimsoll.load.result import Counts, LengthsSeen, RatesSeen, Result
 from plimsoll.load.sketch import Spread
 
 
@@ -25,7 +25,7 @@ def result(*, per_second: float = 2.0, done: float | None = None, bad: int = 0, 
         counts=Counts(
             sent=sent, ok=sent - bad, failed=bad, cut=0, refused=0, timed_out=0, unfinished=0, not_sent=0
         ),
-        rates=Rates(
+        rates=RatesSeen(
             requests=per_second if done is None else done,
             good_requests=None,
             input_tokens=per_second * 512,
@@ -38,7 +38,7 @@ def result(*, per_second: float = 2.0, done: float | None = None, bad: int = 0, 
         tpot_ms=spread(20, 25),
         e2e_ms=spread(3000, 4000),
         longest_gap_ms=spread(25, 60),
-        lengths=Lengths(
+        lengths=LengthsSeen(
             counted_by="server",
             input_asked=512,
             input_mean=512,

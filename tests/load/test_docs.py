@@ -10,13 +10,13 @@ from plimsoll.load.compare import Compared, Comparison
 from plimsoll.load.conclusions import Ramp, Step
 from plimsoll.load.engine import EngineWindow
 from plimsoll.load.knee import Knee, Sign
-from plimsoll.load.result import Counts, Lengths, Problem, Rates, Result
+from plimsoll.load.result import Counts, LengthsSeen, Problem, RatesSeen, Result
 from plimsoll.load.sketch import Spread
 from plimsoll.load.slo import Promise
 
 DOCS = (Path(__file__).parents[2] / "docs" / "load.md").read_text()
 KINDS = (
-    *(Result, Counts, Rates, Lengths, Problem, Promise, Spread),
+    *(Result, Counts, RatesSeen, LengthsSeen, Problem, Promise, Spread),
     *(Ramp, Step, EngineWindow, Knee, Judgement, Comparison, Compared),
 )
 

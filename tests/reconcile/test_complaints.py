@@ -24,7 +24,7 @@ from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
 from plimsoll.reconcile.turn import _story
 from plimsoll.render.routing import POOL, ROUTE
-from plimsoll.status.told import news, told
+from plimsoll.status.told import news, status_after
 from tests.planning.asking import LLAMA, deployment, facts, inventory, pool
 from tests.reconcile.test_decide import after, hashes, read_back, seen
 from tests.render.building import engine_words
@@ -307,13 +307,15 @@ def test_a_group_that_comes_from_zero_stays_gated_with_no_event() -> None:
     """Dynamo 14278, Grove 809: what holds it back is said in a condition, in the count of replicas, and once by an event."""
     asked = over_nodes(replicas=0)
     zero = decide(asked)
-    idle = told(_story(grouped(zero, asked), zero, Applied()), LLMDeploymentStatus(), "2026-01-01T00:00:00Z")
+    idle = status_after(
+        _story(grouped(zero, asked), zero, Applied()), LLMDeploymentStatus(), "2026-01-01T00:00:00Z"
+    )
     ready = get_condition(idle.conditions, names.READY)
     assert ready is not None
     assert (ready.status, ready.reason) == ("True", "Stopped")
     woken = replace(grouped(zero, asked), deployment=over_nodes(replicas=1).deployment)
     held = grouped(decide(woken), woken, Stage.GATED)
-    now = told(_story(held, decide(held), Applied()), idle, "2026-01-01T00:01:00Z")
+    now = status_after(_story(held, decide(held), Applied()), idle, "2026-01-01T00:01:00Z")
     ready = get_condition(now.conditions, names.READY)
     assert ready is not None
     assert (ready.status, ready.reason) == ("False", "WaitingForQuota")
@@ -325,7 +327,7 @@ def test_a_group_that_comes_from_zero_stays_gated_with_no_event() -> None:
     assert (
         news(
             now.conditions,
-            told(_story(held, decide(held), Applied()), now, "2026-01-01T00:02:00Z").conditions,
+            status_after(_story(held, decide(held), Applied()), now, "2026-01-01T00:02:00Z").conditions,
         )
         == ()
     )

@@ -19,7 +19,7 @@ from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.turn import _story
-from plimsoll.status.told import told
+from plimsoll.status.told import status_after
 from tests.reconcile.test_decide import after, seen
 
 NOW = "2026-11-22T12:00:00Z"
@@ -52,7 +52,7 @@ def _child(one: Manifest) -> Child:
 
 
 def after_telling(world: Seen, decision: Decision, applied: Applied) -> LLMDeployment:
-    status = told(_story(world, decision, applied), LLMDeploymentStatus(), NOW)
+    status = status_after(_story(world, decision, applied), LLMDeploymentStatus(), NOW)
     return world.deployment.model_copy(update={"status": status})
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.pods import PodPatch
-from plimsoll.render.patching import OURS, patched
+from plimsoll.render.patching import OUR_LABELS, patched
 from tests.render.building import config, engine_of, frozen, resource
 
 POD = frozen(resource()).leader
@@ -64,7 +64,7 @@ def test_patches_are_applied_in_order_and_leave_the_given_pod_alone():
         (patch("replace", "/spec/containers", []), "leaves no container engine"),
         (patch("replace", "/spec/containers", "x"), "leaves no pod"),
         (patch("replace", "/spec/containers/0/name", "x"), "leaves no container engine"),
-        *[(patch("replace", f"/metadata/labels/{key.replace('/', '~1')}", "x"), "changes label") for key in OURS if key in POD["metadata"]["labels"]],
+        *[(patch("replace", f"/metadata/labels/{key.replace('/', '~1')}", "x"), "changes label") for key in OUR_LABELS if key in POD["metadata"]["labels"]],
     ],
 )  # fmt: skip
 def test_a_patch_that_does_not_fit_or_goes_too_far_is_named_with_its_place(one, why):

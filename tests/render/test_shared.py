@@ -7,7 +7,7 @@ import pytest
 from plimsoll import names
 from plimsoll.control.signals import FRESH_S
 from plimsoll.facts.capabilities import NONE
-from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE, SCRAPED_S, routes, unserved
+from plimsoll.render.routing import LEADER_WORKER_SETS, MONITOR, POOL, ROUTE, SCRAPED_S, routes, unserved
 from plimsoll.render.sets import owner_of, workload
 from plimsoll.render.shared import endpoint, service_name
 from tests.planning.asking import pool
@@ -168,7 +168,7 @@ def test_a_leaderworkerset_that_the_cluster_does_not_serve_is_said():
     asked = resource(topology={"groups": "LeaderWorkerSet"})
     (problem,) = unserved(asked.spec, [frozen(asked, chosen=GROUP)], NONE)
     assert problem.field == "spec.topology.groups"
-    assert unserved(asked.spec, [frozen(asked, chosen=GROUP)], frozenset({GROUPS})) == ()
+    assert unserved(asked.spec, [frozen(asked, chosen=GROUP)], frozenset({LEADER_WORKER_SETS})) == ()
 
 
 def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as_answers_take():

@@ -13,7 +13,7 @@ from plimsoll.engines.adapters import adapter_id
 from plimsoll.facts.report import AdapterSeen, Report
 from plimsoll.facts.serving import Stage
 from plimsoll.status.adapters import adapters_of
-from plimsoll.status.told import told
+from plimsoll.status.told import status_after
 from tests.status.stories import NOW, pod, story
 
 SQL, LAW = {"name": "sql", "source": "hf://acme/sql"}, {"name": "law", "source": "pvc://adapters/law"}
@@ -73,7 +73,7 @@ def test_one_that_a_replica_cannot_load_has_failed_with_its_reason_and_remedy():
 def test_a_set_whose_supervisor_was_never_told_of_a_list_says_what_it_takes():
     """Of the release before; it keeps serving as it is, so nothing would ever come of waiting."""
     made = one(None)
-    status = told(made, LLMDeploymentStatus(), NOW)
+    status = status_after(made, LLMDeploymentStatus(), NOW)
     assert [(found.state, found.reason) for found in status.adapters] == [("Failed", "NoList")] * 2
     assert "Remedy: a new set (any edit of spec.podAnnotations)" in str(status.adapters[0].message)
     for report in ({}, {"0": Report(state="starting")}):
@@ -96,7 +96,7 @@ def test_another_revision_than_the_declared_one_is_not_it():
 
 def test_without_a_supervisor_it_is_said_who_would_load_them():
     made = one(None, port=None)
-    status = told(made, LLMDeploymentStatus(), NOW)
+    status = status_after(made, LLMDeploymentStatus(), NOW)
     assert [found.reason for found in status.adapters] == ["NoSupervisor"] * 2
     degraded = get_condition(status.conditions, names.DEGRADED)
     assert degraded is not None
@@ -124,7 +124,7 @@ def test_those_in_the_engines_words_are_there_when_it_serves():
 
 def test_names_that_every_replica_answers_for_stand_beside_the_models_own():
     made = replace(one(BOTH | {"law": "Fetching"}), endpoint="http://chat.team-a.svc", model_names=("chat",))
-    status = told(made, LLMDeploymentStatus(), NOW)
+    status = status_after(made, LLMDeploymentStatus(), NOW)
     assert status.endpoint is not None
     assert status.endpoint.model_names == ("chat", "sql")
     assert [found.state for found in status.adapters] == ["Loading", "Loaded"]
@@ -134,7 +134,7 @@ def test_names_that_every_replica_answers_for_stand_beside_the_models_own():
 
 
 def test_a_list_that_was_emptied_leaves_the_status():
-    before = told(one(BOTH), LLMDeploymentStatus(), NOW)
+    before = status_after(one(BOTH), LLMDeploymentStatus(), NOW)
     assert before.adapters
     made = replace(one({}, said={"adapters": {"runtimeLoading": True}}))
-    assert told(made, before, NOW).adapters == ()
+    assert status_after(made, before, NOW).adapters == ()

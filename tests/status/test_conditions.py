@@ -17,7 +17,7 @@ from plimsoll.planning.pinning import Wish
 from plimsoll.status.pod_words import words_of
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story, Trouble
-from plimsoll.status.told import news, told
+from plimsoll.status.told import news, status_after
 from tests.planning.asking import LLAMA, QWEN_32B, R1, cpu_pool, planned, pool
 from tests.status.stories import NOW, asked, pod, story
 
@@ -130,7 +130,7 @@ def test_a_situation_is_told_by_its_conditions(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_every_condition_has_a_known_reason_a_sentence_and_the_generation(case: str) -> None:
     scene, _ = CASES[case]
-    status = told(scene, LLMDeploymentStatus(), NOW)
+    status = status_after(scene, LLMDeploymentStatus(), NOW)
     assert status.observed_generation == 3
     for condition in status.conditions:
         assert condition.reason in REASONS[condition.type]
@@ -141,20 +141,20 @@ def test_every_condition_has_a_known_reason_a_sentence_and_the_generation(case: 
 @pytest.mark.parametrize("case", CASES)
 def test_telling_the_same_story_again_changes_nothing(case: str) -> None:
     scene, _ = CASES[case]
-    once = told(scene, LLMDeploymentStatus(), NOW)
-    assert told(scene, once, "2026-01-02T00:00:00Z") == once
+    once = status_after(scene, LLMDeploymentStatus(), NOW)
+    assert status_after(scene, once, "2026-01-02T00:00:00Z") == once
     assert news(once.conditions, once.conditions) == ()
 
 
 def test_the_first_status_is_there_before_there_is_a_plan() -> None:
-    status = told(Story(deployment=asked(), plan=None, rollout=None), LLMDeploymentStatus(), NOW)
+    status = status_after(Story(deployment=asked(), plan=None, rollout=None), LLMDeploymentStatus(), NOW)
     ready = get_condition(status.conditions, names.READY)
     assert ready is not None
     assert (ready.status, status.ready) == ("Unknown", "0/0")
 
 
 def test_a_failing_pod_is_told_with_what_it_said_and_what_helps() -> None:
-    status = told(CASES["the image cannot be pulled"][0], LLMDeploymentStatus(), NOW)
+    status = status_after(CASES["the image cannot be pulled"][0], LLMDeploymentStatus(), NOW)
     ready = get_condition(status.conditions, names.READY)
     assert ready is not None
     assert "ImagePullBackOff: not found" in ready.message.replace(") :", ":").replace("): ", ": ")
@@ -163,7 +163,7 @@ def test_a_failing_pod_is_told_with_what_it_said_and_what_helps() -> None:
 
 def test_a_start_that_takes_longer_than_its_probe_is_told_with_the_field_that_cures_it() -> None:
     slow = pod(Stage.LOADING, restarts=2, exit_code=137, late_s=600)
-    ready = get_condition(told(story(slow), LLMDeploymentStatus(), NOW).conditions, names.READY)
+    ready = get_condition(status_after(story(slow), LLMDeploymentStatus(), NOW).conditions, names.READY)
     assert ready is not None
     assert (ready.status, ready.reason) == ("False", "StartFailed")
     assert "after 600 s, before it had loaded its model, 2 times" in ready.message
@@ -181,7 +181,7 @@ def test_a_start_that_takes_longer_than_its_probe_is_told_with_the_field_that_cu
     ],
 )
 def test_where_no_replica_serves_nothing_is_told_of_what_does(found: Story, serves: bool) -> None:
-    said = get_condition(told(found, LLMDeploymentStatus(), NOW).conditions, names.DEGRADED)
+    said = get_condition(status_after(found, LLMDeploymentStatus(), NOW).conditions, names.DEGRADED)
     assert said is not None
     assert (said.status, said.reason) == ("False", "Healthy")
     assert ("what serves" in said.message) == serves
@@ -194,13 +194,13 @@ def test_what_the_engine_could_not_be_told_is_told_beside_how_it_serves() -> Non
         ((untold,), f"nothing is missing of what serves; the engine was not told {untold}"),
     ):
         found = replace(story(pod()), unsaid=said)
-        degraded = get_condition(told(found, LLMDeploymentStatus(), NOW).conditions, names.DEGRADED)
+        degraded = get_condition(status_after(found, LLMDeploymentStatus(), NOW).conditions, names.DEGRADED)
         assert degraded is not None
         assert (degraded.status, degraded.reason, degraded.message) == ("False", "Healthy", message)
 
 
 def test_replicas_are_counted_by_what_they_wait_for() -> None:
-    status = told(story(UNSCHEDULED, pod(number=1), spec={"replicas": 2}), LLMDeploymentStatus(), NOW)
+    status = status_after(story(UNSCHEDULED, pod(number=1), spec={"replicas": 2}), LLMDeploymentStatus(), NOW)
     found = status.replica_status
     assert found is not None
     assert (found.wanted, found.ready, found.waiting_for_gpus, found.starting) == (2, 1, 1, 0)
@@ -209,7 +209,7 @@ def test_replicas_are_counted_by_what_they_wait_for() -> None:
 def test_the_plan_is_told_in_short() -> None:
     plan = story(pod()).plan
     assert plan is not None
-    found = told(story(pod()), LLMDeploymentStatus(), NOW).plan
+    found = status_after(story(pod()), LLMDeploymentStatus(), NOW).plan
     assert found is not None
     assert (found.digest, found.layout, found.verdict) == (plan.digest, "tp1", "Fits")
     assert sum(term.bytes for term in found.ledger) > 0
@@ -218,7 +218,7 @@ def test_the_plan_is_told_in_short() -> None:
 def test_a_cpu_plan_is_told_as_any_other() -> None:
     one = asked(source="Qwen/Qwen3-0.6B", topology={"cpu": {}})
     plan = planned(one, cpu_pool())
-    status = told(
+    status = status_after(
         Story(deployment=one, plan=plan, rollout=None, config_map="chat-plan"), LLMDeploymentStatus(), NOW
     )
     assert status.plan is not None
@@ -226,8 +226,8 @@ def test_a_cpu_plan_is_told_as_any_other() -> None:
 
 
 def test_the_time_of_pinning_stays_while_the_plan_does() -> None:
-    once = told(story(pod()), LLMDeploymentStatus(), NOW)
-    again = told(story(pod(Stage.LOADING)), once, "2026-01-02T00:00:00Z")
+    once = status_after(story(pod()), LLMDeploymentStatus(), NOW)
+    again = status_after(story(pod(Stage.LOADING)), once, "2026-01-02T00:00:00Z")
     assert again.plan is not None
     assert again.plan.pinned_at == NOW
 
@@ -239,21 +239,21 @@ def test_conditions_and_fields_of_others_are_let_through() -> None:
             {"type": names.METRICS, "status": "True", "reason": "Fresh", "message": "m", "lastTransitionTime": NOW}
         ],
     })  # fmt: skip
-    status = told(story(pod()), before, NOW)
+    status = status_after(story(pod()), before, NOW)
     assert status.last_scale_time == NOW
     assert get_condition(status.conditions, names.METRICS) is not None
 
 
 def test_a_change_of_a_condition_is_an_event_once() -> None:
-    loads = told(story(pod(Stage.LOADING)), LLMDeploymentStatus(), NOW)
-    serves = told(story(pod()), loads, NOW)
+    loads = status_after(story(pod(Stage.LOADING)), LLMDeploymentStatus(), NOW)
+    serves = status_after(story(pod()), loads, NOW)
     found = news(loads.conditions, serves.conditions)
     assert [(one.type, one.reason) for one in found] == [("Normal", "Serving")]
 
 
 def test_a_failure_is_a_warning() -> None:
-    before = told(story(pod(Stage.LOADING)), LLMDeploymentStatus(), NOW)
-    after = told(story(CRASHED), before, NOW)
+    before = status_after(story(pod(Stage.LOADING)), LLMDeploymentStatus(), NOW)
+    after = status_after(story(CRASHED), before, NOW)
     assert {(one.type, one.reason) for one in news(before.conditions, after.conditions)} >= {
         ("Warning", "StartFailed")
     }
@@ -261,7 +261,7 @@ def test_a_failure_is_a_warning() -> None:
 
 def test_the_longest_message_of_an_engine_is_cut() -> None:
     long = replace(CRASHED, message="x" * 5000)
-    status = told(story(long), LLMDeploymentStatus(), NOW)
+    status = status_after(story(long), LLMDeploymentStatus(), NOW)
     assert max(len(condition.message) for condition in status.conditions) <= 2048
 
 
@@ -355,7 +355,7 @@ def test_a_set_that_only_stands_by_is_not_told_as_one_that_serves() -> None:
     wish = Wish(replicas=1, further=True)
     mixed = planned(asked(**spec), full, pool(nodes=1), pinned=first, wish=wish)
     assert [one.replicas for one in mixed.sets] == [1, 0]
-    found = told(story(pod(), spec=spec, plan=mixed), LLMDeploymentStatus(), NOW)
+    found = status_after(story(pod(), spec=spec, plan=mixed), LLMDeploymentStatus(), NOW)
     assert found.plan is not None
     assert (found.plan.gpu, found.plan.cost_per_hour) == (str(first.sets[0].hardware), first.cost.per_hour)
     placed = get_condition(found.conditions, names.PLACED)

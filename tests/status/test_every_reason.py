@@ -10,7 +10,7 @@ from plimsoll.api.conditions import REASONS
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.decision import Told
 from plimsoll.status.said import conditions_of
-from plimsoll.status.told import failed, told
+from plimsoll.status.told import status_after, status_after_failure
 from tests.status.every_reason import STORIES
 from tests.status.stories import NOW
 
@@ -21,15 +21,18 @@ def said(story: str) -> Mapping[str, Told]:
 
 def test_every_reason_of_every_condition_has_a_story() -> None:
     given = {(one.type, one.reason) for story in STORIES.values() for one in conditions_of(story)}
-    given |= {(one.type, one.reason) for one in failed(KeyError(), LLMDeploymentStatus(), 1, NOW).conditions}
+    given |= {
+        (one.type, one.reason)
+        for one in status_after_failure(KeyError(), LLMDeploymentStatus(), 1, NOW).conditions
+    }
     assert given == {(kind, reason) for kind, reasons in REASONS.items() for reason in reasons}
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_every_story_can_be_told_with_a_sentence_for_each_condition(story: str) -> None:
-    status = told(STORIES[story], LLMDeploymentStatus(), NOW)
+    status = status_after(STORIES[story], LLMDeploymentStatus(), NOW)
     assert all(one.message.strip() for one in status.conditions)
-    assert told(STORIES[story], status, NOW) == status
+    assert status_after(STORIES[story], status, NOW) == status
 
 
 @pytest.mark.parametrize("story", STORIES)

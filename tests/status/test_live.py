@@ -13,7 +13,7 @@ from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
 from plimsoll.control.workload import Lengths, Observed
 from plimsoll.status.live import live_status, retuning
-from plimsoll.status.told import news, told
+from plimsoll.status.told import news, status_after
 from tests.status.stories import story
 
 NOW = "2026-11-21T10:00:00Z"
@@ -46,14 +46,16 @@ def test_the_last_five_changes_of_replicas_are_told_newest_first() -> None:
 
 def test_a_retune_stands_in_status_while_it_lasts_and_in_its_history_after() -> None:
     going = replace(EMPTY, retune=RetuneMemory(step=STEP))
-    during = told(replace(story(), control=going), LLMDeploymentStatus(), NOW)
+    during = status_after(replace(story(), control=going), LLMDeploymentStatus(), NOW)
     assert during.tuning is not None
     assert (during.tuning.state, during.tuning.reason) == ("Judging", "30% are preempted; no gain")
     past = Past(
         id=STEP.id, setting="watermark", before="0", after="31", symptom="preemptions", outcome=Phase.FAILED,
         began=STEP.began, ended=STEP.began + 60, reason="no gain",
     )  # fmt: skip
-    over = told(replace(story(), control=replace(EMPTY, retune=RetuneMemory(past=(past,)))), during, NOW)
+    over = status_after(
+        replace(story(), control=replace(EMPTY, retune=RetuneMemory(past=(past,)))), during, NOW
+    )
     assert over.tuning is None
     assert [one.state for one in over.tuning_history] == ["Failed"]
     said = [get_condition(status.conditions, names.RETUNING) for status in (during, over)]
@@ -109,18 +111,18 @@ def metrics(status: str, reason: str) -> tuple[Told, ...]:
 
 
 def test_conditions_of_live_traffic_stay_until_control_has_looked_and_go_when_it_says_nothing() -> None:
-    first = told(replace(story(), live=metrics("False", "Missing")), LLMDeploymentStatus(), NOW)
+    first = status_after(replace(story(), live=metrics("False", "Missing")), LLMDeploymentStatus(), NOW)
     kinds = {one.type: one.reason for one in first.conditions}
     assert kinds[names.METRICS] == "Missing"
-    restarted = told(replace(story(), live=None), first, NOW)
+    restarted = status_after(replace(story(), live=None), first, NOW)
     assert {one.type: one.reason for one in restarted.conditions} == kinds
-    silent = told(replace(story(), live=()), first, NOW)
+    silent = status_after(replace(story(), live=()), first, NOW)
     assert names.METRICS not in {one.type for one in silent.conditions}
 
 
 def test_metrics_that_go_are_an_event_and_those_that_are_there_from_the_start_are_none() -> None:
-    fresh = told(replace(story(), live=metrics("True", "Fresh")), LLMDeploymentStatus(), NOW)
+    fresh = status_after(replace(story(), live=metrics("True", "Fresh")), LLMDeploymentStatus(), NOW)
     assert names.METRICS not in {one.about for one in news((), fresh.conditions)}
-    gone = told(replace(story(), live=metrics("False", "PrometheusUnreachable")), fresh, NOW)
+    gone = status_after(replace(story(), live=metrics("False", "PrometheusUnreachable")), fresh, NOW)
     (found,) = [one for one in news(fresh.conditions, gone.conditions) if one.about == names.METRICS]
     assert (found.type, found.reason) == ("Warning", "PrometheusUnreachable")

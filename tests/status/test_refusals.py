@@ -12,7 +12,7 @@ from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.status.refusals import refusal_words, words_of_refusal
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story
-from plimsoll.status.told import told
+from plimsoll.status.told import status_after
 from tests.status.stories import NOW, pod, story
 
 QUOTA = "exceeded quota: team-gpus, requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8"
@@ -99,7 +99,7 @@ def test_a_quota_is_waited_for_and_counted() -> None:
     one = refused(QUOTA, replicas=2)
     assert said(one)[names.READY] == ("False", "WaitingForQuota")
     assert names.STALLED not in said(one)
-    counted = told(one, LLMDeploymentStatus(), NOW).replica_status
+    counted = status_after(one, LLMDeploymentStatus(), NOW).replica_status
     assert counted is not None
     assert (counted.waiting_for_quota, counted.waiting_for_gpus) == (2, 0)
     message = next(each.message for each in conditions_of(one) if each.type == names.READY)

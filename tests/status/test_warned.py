@@ -9,7 +9,7 @@ import pytest
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, SetStatus
 from plimsoll.facts.report import Report, Warned
 from plimsoll.facts.serving import PodSeen, Stage
-from plimsoll.status.told import told, warning_news
+from plimsoll.status.told import status_after, warning_news
 from plimsoll.status.warned import are_told
 from tests.status.stories import NOW, pod, story
 
@@ -25,7 +25,7 @@ def serving(number: int = 0, stage: Stage = Stage.READY) -> PodSeen:
 
 def status(*pods: PodSeen, before: LLMDeploymentStatus = BEFORE, **reports: Report) -> LLMDeploymentStatus:
     heard = {name.removeprefix("u"): report for name, report in reports.items()}
-    return told(replace(story(*pods, spec={"replicas": len(pods)}), reports=heard), before, NOW)
+    return status_after(replace(story(*pods, spec={"replicas": len(pods)}), reports=heard), before, NOW)
 
 
 def warning(found: LLMDeploymentStatus) -> str | None:

@@ -1,5 +1,4 @@
-"""From options to plans: the resources, the fleet and the models' facts put together, and the planner asked once.
-
+"""From options to plans: puts together the resources, the fleet and the models' facts, and calls the planner once.
 `plan`, `explain` and what-ifs all go through here, so that they can never speak of different plans.
 """
 
@@ -36,13 +35,13 @@ FEW = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """All that plans are made from."""
+    """Everything that plans are made from."""
 
     deployments: tuple[LLMDeployment, ...]
     snapshot: Snapshot
     online: bool
     read: dict[str, ModelFacts | str] = field(default_factory=dict, repr=False, compare=False)
-    """What is known of models so far: a hub is asked once, however often its answer is looked at."""
+    """What is known of models so far, so that a hub is asked only once about each."""
 
     def model(self, spec: ModelSpec) -> ModelFacts | str:
         key = spec.model_dump_json()
@@ -52,7 +51,7 @@ class Question:
 
     @property
     def admin(self) -> OperatorConfig | None:
-        """A config that says nothing is one that nobody gave."""
+        """The admin's config; None where it says nothing, as where none was given."""
         return None if self.snapshot.config == OperatorConfig() else self.snapshot.config
 
     def inventory(self) -> Inventory:
@@ -71,7 +70,7 @@ def check_stdin(*files: str | None) -> None:
 
 
 def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
-    """The resources of the files, else those that the snapshot holds; what is wrong with files and fleet is told at once."""
+    """The question of a command: the resources of the files, else those of the snapshot. All problems of files and fleet are told at once."""
     check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file)
     wrong: list[str] = []
     deployments: list[LLMDeployment] = []
@@ -94,7 +93,7 @@ def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, on
 
 
 def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
-    """All plans together; `inventory` takes the place of the snapshot's own in a what-if."""
+    """All plans together. In a what-if `inventory` takes the place of the snapshot's own."""
     snapshot = question.snapshot
     pinned = pinned_plans(snapshot)
     requests = [
@@ -108,12 +107,12 @@ def answer(question: Question, inventory: Inventory | None = None) -> FleetPlan:
 
 
 def exit_code(plans: Iterable[Plan]) -> int:
-    """The worst of all plans: 3 where one is wrong in itself, 2 where one does not fit, else 0."""
+    """The exit code by the worst plan: 3 where one is invalid, 2 where one does not fit, else 0."""
     return max((_CODES.get(one.outcome, DOES_NOT_FIT) for one in plans), default=FITS)
 
 
 def tell_problems(inventory: Inventory) -> None:
-    """Nodes of which planning does not count what they may have; alike ones are told once."""
+    """Tells of nodes some of whose devices planning cannot count, once for all nodes with the same problem."""
     alike: dict[tuple[str, str], list[str]] = {}
     for problem in inventory.problems:
         alike.setdefault((problem.reason, problem.message), []).append(problem.node)
@@ -140,7 +139,7 @@ def _stored(snapshot: Snapshot) -> list[LLMDeployment]:
 
 
 def facts_of(deployment: LLMDeployment, question: Question) -> PlanFacts:
-    """What is known of the models; where nothing is, the plan says why."""
+    """What is known of a deployment's models. Where nothing is known, the plan says why."""
     asked, admin = deployment.spec.speculative, question.snapshot.config
     kept = _kept_models(question.snapshot).get((deployment.spec.model.source, deployment.spec.model.revision))
     model = kept or question.model(deployment.spec.model)
@@ -161,7 +160,7 @@ def _found(known: ModelFacts | str) -> Found:
 
 
 def _kept_models(snapshot: Snapshot) -> Mapping[tuple[str, str | None], ModelFacts]:
-    """Facts that only the cluster could read, by source and revision as the resource writes them."""
+    """Facts that were read in the cluster and kept there, by source and revision as the resource names them."""
     found = {}
     for body in snapshot.models:
         try:
@@ -174,7 +173,7 @@ def _kept_models(snapshot: Snapshot) -> Mapping[tuple[str, str | None], ModelFac
 
 
 def pinned_plans(snapshot: Snapshot) -> Mapping[str, Plan]:
-    """The plans that the snapshot's resources stand by."""
+    """The pinned plans of the snapshot's resources."""
     found = {}
     for name, body in snapshot.plans.items():
         try:

@@ -1,4 +1,4 @@
-"""`plimsoll bench`: what users of an endpoint would see under a load that is given."""
+"""`plimsoll bench`: measures what users of an endpoint would see under a given load."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _pattern(
 
 
 def _looked_at(trace: str) -> Path:
-    """Told before a request is sent: what a thousandfold load would come of."""
+    """The trace's path. What was guessed of the trace is told before a request is sent, as a wrong guess would send a thousand times the load."""
     path = Path(trace)
     if path == STDIN:
         raise BadInput("--trace -: is looked at before it is played, so name a file")

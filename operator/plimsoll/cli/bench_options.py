@@ -1,6 +1,6 @@
 """The options that `bench` and `ramp` share, and what they mean: the endpoint, the shape of the load, the targets.
 
-Other tools' names for the same thing are taken too, so that a command line that is at hand works as it is.
+Other tools' names of the same options are accepted too, so that an existing command line works as it is.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SAME: Final[Mapping[str, str]] = {
     "--goodput": "--slo",
 }
 _ADDRESS: Final = frozenset({"--url", "--base-url", "--target"})
-"""What others call the argument."""
+"""Options by which other tools take what is an argument here."""
 _UNITS: Final[Mapping[str, int]] = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class LoadCommand(click.Command):
-    """Takes other tools' names for its options."""
+    """A command that also accepts other tools' names for its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {name for option in self.params for name in option.opts}
@@ -61,7 +61,7 @@ def _renamed(word: str, own: set[str]) -> str:
 
 
 def seconds(text: str) -> float:
-    """The type of an option that is a time."""
+    """The type of an option that is a duration."""
     found = re.fullmatch(r"([0-9]{1,7}(?:\.[0-9]{1,3})?)([smh]?)", text)
     if found is None:
         raise click.BadParameter(f"{text!r} is no time; write 60, 90s, 5m or 2h")
@@ -69,7 +69,7 @@ def seconds(text: str) -> float:
 
 
 def positive(text: str) -> float:
-    """The type of an option that is a number above zero, and ends."""
+    """The type of an option that is a finite number above zero."""
     try:
         number = float(text)
     except ValueError:
@@ -80,7 +80,7 @@ def positive(text: str) -> float:
 
 
 def endpoint_options(command: Command) -> Command:
-    """Where requests go, and as what."""
+    """Adds the options on where requests are sent and what they name."""
     for option in (
         click.option(
             "--timeout",
@@ -115,7 +115,7 @@ def endpoint_options(command: Command) -> Command:
 
 
 def shape_options(command: Command) -> Command:
-    """What the requests look like, and what they were promised."""
+    """Adds the options on what requests look like, and on the targets."""
     for option in (
         click.option(
             "--slo", metavar="TARGETS", help="ttft=1000,itl=50 (also tpot, e2e), in ms, kept for 99 of 100."

@@ -1,4 +1,4 @@
-"""A measurement as people read it: what was answered, how fast, what was promised, and what to know."""
+"""A measurement as text for people: what was answered, how fast, which targets were kept, and notes."""
 
 from __future__ import annotations
 

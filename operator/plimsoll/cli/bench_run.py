@@ -1,6 +1,6 @@
-"""Running load from a terminal: a line that says how it goes, and Ctrl-C, which ends the load and keeps what is measured.
+"""Runs load from a terminal: with a line of progress, and with Ctrl-C, which ends the load and keeps what was measured.
 
-The line is on stderr and only on terminals, so that stdout holds the answer and nothing else.
+The line is on stderr, and only on a terminal, so that stdout has nothing but the answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OTHER_FILES: Final = 64
 
 
 def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
-    """Run until done or interrupted; what goes wrong with the endpoint or the question ends as an error line."""
+    """Runs until done or interrupted. Errors of the endpoint or of the options become an error line."""
 
     async def main() -> T:
         stop = asyncio.Event()
@@ -51,12 +51,12 @@ def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
 
 
 def new_salt() -> int:
-    """Makes the texts of this run its own; what a seed repeats is when requests come and how long they are."""
+    """A number that makes the texts of this run different from those of all others. A seed repeats only arrivals and lengths."""
     return secrets.randbits(32)
 
 
 def connections() -> int:
-    """Requests that can be in flight: each is an open file, and the soft limit of them is raised as far as it goes."""
+    """How many requests can be in flight. Each is an open file, so the soft limit of open files is raised as far as possible."""
     if sys.platform == "win32":
         return 500
     import resource  # noqa: PLC0415 - not everywhere
@@ -70,7 +70,7 @@ def connections() -> int:
 
 
 class Progress:
-    """The line while it runs. Where stderr is no terminal, only what is measured next is told, where there are several things."""
+    """The line of progress. Where stderr is no terminal, only the beginning of each step is told, where there are several."""
 
     def __init__(self, seconds: float | None, requests: int | None) -> None:
         self._seconds = seconds
@@ -92,7 +92,7 @@ class Progress:
             self._live.stop()
 
     def step(self, name: str) -> None:
-        """What is measured now, where there are several things."""
+        """Begins a step, where there are several."""
         self._step = f"{name}  "
         if self._live is None:
             note([f"measuring {name}"])

@@ -1,7 +1,7 @@
-"""`plimsoll import`: what serves a model today, as LLMDeployments on stdout, and what became of every word of it.
+"""`plimsoll import`: turns what serves a model today into LLMDeployments on stdout, and says what became of every part of it.
 
-What was translated or lost is said on stderr and stands as comments over the resource, so that it is read again in a
-review. Reading the many forms is `importing`'s work.
+What was translated or lost is told on stderr, and in comments over the resource, so that a reviewer reads it too. The many forms are read by
+`importing`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _imported(text: str, file: str | None, name: str | None, version: str | None
 
 
 def _account(imported: Imported) -> Iterator[str]:
-    """What a person should look at: everything that is not simply a field now."""
+    """What a person should look at: everything that did not simply become a field."""
     for kind, fates in (("translated", imported.translated), ("lost", imported.lost)):
         for fate in fates:
             yield f"{kind}: {_said(fate)}"

@@ -1,4 +1,4 @@
-"""`plimsoll gpus` and `plimsoll models`: the names that can be written without being told more."""
+"""`plimsoll gpus` and `plimsoll models`: list the names that are known without further facts."""
 
 from __future__ import annotations
 

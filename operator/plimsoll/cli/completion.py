@@ -1,4 +1,4 @@
-"""`plimsoll completion`: the script that teaches a shell the commands, options and known names."""
+"""`plimsoll completion`: prints the script by which a shell completes commands, options and known names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 
 
 class _Fish(FishComplete):
-    """As click has it, but what is said of a word is not cut at its first comma."""
+    """click's completion for fish, but without cutting the help of a word at its first comma."""
 
     source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","')
 
@@ -36,6 +36,6 @@ def completion_command(ctx: click.Context, shell: str) -> None:
       plimsoll completion zsh  > "${fpath[1]}/_plimsoll"
       plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
     """
-    # The template alone: `source()` would also run a bash to look at its version, wherever the script is to be used.
+    # The template is filled here, as click's `source()` would also run a bash for its version, whichever shell the script is for.
     maker = _SHELLS[shell](ctx.find_root().command, {}, "plimsoll", "_PLIMSOLL_COMPLETE")
     click.echo(maker.source_template % maker.source_vars())

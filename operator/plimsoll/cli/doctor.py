@@ -1,4 +1,4 @@
-"""`plimsoll doctor`: what keeps deployments from serving, and what cures it. The checks are `status.doctor`'s."""
+"""`plimsoll doctor`: says what keeps deployments from serving, and the remedies. The checks are in `status.doctor`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How things look: the console, the ledger bar, tables, and numbers as people read them.
+"""How output looks: the console, the ledger's bar, tables, and numbers for people.
 
-Colours and block characters are for terminals only; in a pipe or a file the same text is plain, at a fixed width, so
-that it can be compared byte for byte.
+Colours and block characters are for terminals only. In a pipe or a file the same text is plain and of a fixed width, so that it can be compared
+byte for byte.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PLAIN_WIDTH: Final = 110
 WIDEST: Final = 130
 BAR_WIDTH: Final = 56
 BESIDE_BAR: Final = 54
-"""What stands left and right of a bar on its line."""
+"""Characters to the left and right of a bar on its line."""
 LEAST_FOLDED: Final = 24
-"""A column of sentences is never narrower than this; the line is then longer than the terminal."""
+"""The least width of a column of sentences, even if the line becomes longer than the terminal."""
 
 # Letter and colour of each term in the bar, in the order a ledger lists them.
 _TERMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -51,14 +51,14 @@ VERDICT_STYLE: Final[Mapping[str, str]] = {
 
 
 def console() -> Console:
-    """A console for one command's output: rich decides on colours (terminal, NO_COLOR), the width is ours."""
+    """A console for a command's output. rich decides on colours (by terminal and NO_COLOR); the width is set here."""
     stream = sys.stdout
     width = min(Console(file=stream).width, WIDEST) if stream.isatty() else PLAIN_WIDTH
     return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
 
 
 def show(parts: Iterable[RenderableType]) -> None:
-    """Print the parts, one below the other; in a pipe without the spaces that fill lines up."""
+    """Prints the parts below one another. In a pipe lines have no spaces at their ends."""
     target = console()
     if target.is_terminal:
         for part in parts:
@@ -72,7 +72,7 @@ def show(parts: Iterable[RenderableType]) -> None:
 
 
 def _harmless(target: Console, part: RenderableType) -> Segments:
-    """A part as it is drawn, with nothing of the data left that a terminal would obey."""
+    """A part as it is drawn, without control characters that a terminal would obey."""
     return Segments(
         Segment("\n".join(map(printable, text.split("\n"))), style)
         for text, style, control in target.render(part)
@@ -95,7 +95,7 @@ def count(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """Three digits that matter, for latencies and rates."""
+    """A number with three significant digits, for latencies and rates."""
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -107,7 +107,7 @@ def many(number: float, thing: str, show: Callable[[float], str] = count) -> str
 
 
 def spread(interval: Interval, unit: str = "", show: Callable[[float], str] = short) -> str:
-    """The expectation and the range that holds 90% of real outcomes: 28 ms (24 to 33)."""
+    """The expected value and the range that contains 90% of real outcomes: 28 ms (24 to 33)."""
     middle = f"{show(interval.mid)}{unit}"
     if show(interval.low) == show(interval.high):
         return middle
@@ -117,7 +117,7 @@ def spread(interval: Interval, unit: str = "", show: Callable[[float], str] = sh
 def bar(ledger: Ledger, *, colour: bool, width: int = BAR_WIDTH) -> Text:
     """One GPU's memory as a line of cells, with the load line `|` after what the engine may take.
 
-    Every term that takes anything gets a cell; what stands right of the load line is over it.
+    Every term that takes anything has a cell. What is to the right of the load line is more than the engine may take.
     """
     sizes = {term.name: max(0.0, term.bytes.mid) for term in ledger.terms}
     drawn = Text()
@@ -133,7 +133,7 @@ def bar(ledger: Ledger, *, colour: bool, width: int = BAR_WIDTH) -> Text:
 def _cells(sizes: Mapping[str, float], total: float, width: int) -> dict[str, int]:
     """Cells by term: in proportion, at least one each, cut where the sum is more than the GPU has.
 
-    The largest term makes up for what rounding adds or takes, so that what ends at the load line is drawn to it.
+    The largest term makes up for rounding, so that terms which end at the load line are drawn up to it.
     """
     wanted = {
         name: max(1, round(size / total * width))
@@ -152,12 +152,12 @@ def _cells(sizes: Mapping[str, float], total: float, width: int) -> dict[str, in
 
 
 def bar_width() -> int:
-    """Cells that leave room for the words beside the bar, on narrow terminals too."""
+    """The bar's cells, with room for the words beside it on narrow terminals too."""
     return max(20, min(BAR_WIDTH, console().width - BESIDE_BAR))
 
 
 def legend(ledger: Ledger, *, colour: bool) -> Text:
-    """What the bar's parts are, with their GiB."""
+    """The names of the bar's parts, with their GiB."""
     parts = []
     for term in ledger.terms:
         if term.bytes.mid <= 0 and term.name != "headroom":
@@ -184,8 +184,8 @@ def table(
 ) -> Table:
     """A plain table: numbers to the right, the columns in `left` to the left.
 
-    Column `fold` takes what space there is and wraps, or is cut to one line with `clip`. Where the rest leaves it no
-    room, lines are longer than the terminal: a cut-off number or a column that is not there would be worse.
+    Column `fold` takes the space that is left and wraps, or is cut to one line with `clip`. Where there is no space left, lines become longer
+    than the terminal: a cut number or a missing column would be worse.
     """
     listed = [tuple(row) for row in rows]
     widths = [max(cell_len(str(cell)) for cell in column) for column in zip(heads, *listed, strict=True)]
@@ -210,8 +210,7 @@ def table(
 
 
 def figures(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table of numbers; on a terminal that is too narrow for its lines it is turned, where that is narrow enough: a column for each
-    row."""
+    """A table of numbers. Where it is too wide for the terminal it is transposed, if that is narrow enough."""
     listed = [tuple(row) for row in rows]
     upright = table(heads, listed)
     if upright.width is None or not console().is_terminal:
@@ -227,7 +226,7 @@ def _cut(cell: str | Text, room: int) -> str:
 
 
 def facts(rows: Iterable[tuple[str, str | Text]], *, indent: int = 2, width: int = 12) -> Padding:
-    """Lines of a name and what is said of it; long ones are folded under themselves."""
+    """Lines of a name and a text. Long texts go on below their beginning."""
     grid = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
     grid.add_column(style="bold", no_wrap=True, width=width)
     grid.add_column(overflow="fold", ratio=1)

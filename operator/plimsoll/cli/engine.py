@@ -1,7 +1,7 @@
-"""`plimsoll engine describe`: the facts of a version that no file is there for, from what the engine's own image says of itself.
+"""`plimsoll engine describe`: makes the facts of an engine version that this release has no file for, by asking the engine's own image.
 
-A small program is sent into the image's Python, which asks vLLM's parser; nothing is loaded, and no GPU is needed. Where no
-container can be run here, the same program is handed out as a pod, or run by a Python that has the engine.
+A small program runs in the image's Python and asks vLLM's parser; no model is loaded, and no GPU is needed. Where no container can be run here,
+the same program is printed as a pod, or is run by a Python that has the engine installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plimsoll.facts.engine_files import EngineFileError, describe, engine_file_t
 
 RUNNERS: Final = ("podman", "docker", "nerdctl")
 WAIT_SECONDS: Final = 1800
-"""Images of engines are 10 GB and more, and are pulled first."""
+"""How long a container may take. Its image has to be pulled first, which may be 10 GB and more."""
 LAST_WORDS: Final = 2000
 
 
@@ -84,7 +84,7 @@ def describe_command(
 def _told(image: str | None, python: str | None, told: str | None) -> str:
     if told is not None:
         text = read_text(told).decode("utf-8", "replace")
-        # A log holds what the engine's libraries say beside it.
+        # A log also has lines of the engine's libraries.
         return next((line for line in text.splitlines() if line.startswith('{"engine"')), text)
     if python is not None:
         return _run([python, "-I", "-"], python)
@@ -93,7 +93,7 @@ def _told(image: str | None, python: str | None, told: str | None) -> str:
         raise BadInput(
             f"none of {', '.join(RUNNERS)} is on the PATH: print a pod with --pod, or name a Python with --python"
         )
-    # No network: what an image says of itself needs none.
+    # Nothing is fetched in the container, so it gets no network.
     where = ["run", "--rm", "--interactive", "--network=none", "--entrypoint=python3", str(image)]
     return _run([runner, *where, "-I", "-"], str(image))
 

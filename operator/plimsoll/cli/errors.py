@@ -1,4 +1,4 @@
-"""What a user did wrong, told without a traceback: every problem on its own line, exit code 3."""
+"""Errors of the user's input, told without a traceback: every problem on a line of its own, with exit code 3."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ FITS = 0
 DOES_NOT_FIT = 2
 BAD_INPUT = 3
 INTERRUPTED = 130
-"""What shells expect of a command that ended by Ctrl-C."""
+"""The exit code that shells expect of a command that was ended by Ctrl-C."""
 
 
 def printable(text: str) -> str:
-    """Text that cannot steer a terminal: whoever wrote a node's labels or a model's config wrote some of what is printed."""
+    """The text without characters that control a terminal, as others (who wrote a node's labels or a model's config) may have written it."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 class BadInput(click.ClickException):
-    """Input that cannot be used; carries everything that is wrong with it, so that one run is enough to mend it."""
+    """Input that cannot be used. It has all problems, so that one run is enough to find them."""
 
     exit_code = BAD_INPUT
 
@@ -39,6 +39,6 @@ class BadInput(click.ClickException):
 
 
 def note(lines: Iterable[str]) -> None:
-    """Things worth knowing that are not the answer: on stderr, so that the answer can be piped."""
+    """Prints notes on stderr, so that the answer on stdout can be piped."""
     for line in lines:
         click.echo(f"{click.style('note:', dim=True)} {printable(line)}", err=True)

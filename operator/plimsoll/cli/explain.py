@@ -1,6 +1,6 @@
-"""`plimsoll explain`: one value of a plan with its formula, its inputs, who decided it and what would change it.
+"""`plimsoll explain`: shows a value of a plan with its formula, its inputs, who decided it, and what would change it.
 
-Which names there are, and what is said of each, is `explained`.
+Which names there are, and what is said of each, is in `explained`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What there is to say of a name that `explain` is asked about.
+"""What `explain` says of a name.
 
-Five kinds of names are known: what the plan decided (max_model_len, replicas), the terms of its memory ledger (weights,
-activation), what it predicts (ttft_ms, tpot_ms, output_tokens_per_second), every field of the resource, for which it says who
-set it, and the engine's flags that are such a field.
+Five kinds of names are known: what the plan decided (max_model_len, replicas), terms of its memory ledger (weights, activation), what it predicts
+(ttft_ms, tpot_ms, output_tokens_per_second), every field of the resource, with who set it, and the engine's flags that correspond to a field.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from plimsoll.planning.memory.ledger import Term
 from plimsoll.planning.plan import Outcome, Plan, PlanSet, Value
 
 NEAR: Final = 4
-"""Names that are proposed for one that is unknown."""
+"""How many names are proposed in place of an unknown one."""
 UTILIZATION: Final = "memory.utilizationPercent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What there is to say of one name, in the order it is printed; parts that do not apply are empty."""
+    """What is said of a name, in the order of printing. Parts that do not apply are empty."""
 
     name: str
     value: str
@@ -45,7 +44,7 @@ class Said:
 
 
 def looked_up(name: str | None, plan: Plan, deployment: LLMDeployment, config: OperatorConfig) -> list[Said]:
-    """All that the plan decided; or what it says of one name, else BadInput with the names that may be meant."""
+    """What is said of a name, or without one of everything that the plan decided. Raises BadInput for an unknown name, with proposals."""
     merged = _merged(deployment, config)
     decided = _decided(plan, merged)
     if name is None:
@@ -58,9 +57,9 @@ def looked_up(name: str | None, plan: Plan, deployment: LLMDeployment, config: O
     found = found or [said for said in _figures(plan) if wanted == _plain(said.name)]
     if not found and merged is not None:
         found = [_of_field(path, merged) for path in all_fields(LLMDeploymentSpec) if wanted == _plain(path)]
-        # What nobody set was decided with the group it belongs to: topology.tensor with the layout.
+        # A field that nobody set was decided together with its group, as topology.tensor with the layout.
         found += [said for said in decided if said.field and wanted.startswith(f"{_plain(said.field)}.")]
-    # Where nothing was decided at all, the plan's own errors are the answer.
+    # Where nothing was decided at all, the plan's errors are the answer, so an unknown name is no error.
     if not found and _lead(plan):
         raise BadInput(_unknown(name, plan, decided))
     return found
@@ -82,13 +81,13 @@ def _plain(name: str) -> str:
 
 
 def _flags() -> dict[str, str]:
-    """The engine's flags that are a field, for those who know the engine better than the resource."""
+    """The engine's flags that correspond to a field, for people who know the engine better than the resource."""
     paths = {flag: path for flag, (path, _) in FIELDS.items()} | {"--gpu-memory-utilization": UTILIZATION}
     return {_plain(flag): _plain(path) for flag, path in paths.items()}
 
 
 def _unknown(name: str, plan: Plan, decided: list[Said]) -> str:
-    """An unknown name, with those that end as it does, those spelled like it, and those that begin a word with it."""
+    """The error for an unknown name. It proposes names with the same end, with a similar spelling, and with a word that begins with it."""
     known = (*all_fields(LLMDeploymentSpec), *(said.name for said in (*decided, *_figures(plan))))
     plain = {_plain(one): one for one in known}
     wanted = _plain(name)
@@ -130,7 +129,7 @@ def _of_value(value: Value) -> Said:
 
 
 def _of_blocks(lead: PlanSet, merged: Effective) -> list[Said]:
-    """Blocks are not chosen but follow, unless somebody sets them; without a cache there are none."""
+    """The number of cache blocks, which follows from other values unless somebody sets it. Without a cache there is none."""
     capacity = lead.ledger.capacity
     if capacity is None:
         return []
@@ -176,13 +175,13 @@ def _replicas(plan: Plan) -> Said:
 
 
 def _figures(plan: Plan) -> list[Said]:
-    """What nobody decides but follows: the terms of the ledger, and what is predicted."""
+    """What nobody decides as it follows from the plan: the terms of the ledger, and predictions."""
     lead = _lead(plan)
     return [*map(_of_term, lead.ledger.terms), *_predicted(lead)] if lead else []
 
 
 def _predicted(lead: PlanSet) -> Iterator[Said]:
-    """For the load that a replica is expected to carry; what a ramp has taught moves the model's own figure."""
+    """Predictions for the load that a replica is expected to carry. What was learned from ramps corrects them."""
     if lead.performance is None:
         return
     load, answer, taught = lead.load, lead.performance, lead.performance.learned
@@ -224,7 +223,7 @@ def _of_term(term: Term) -> Said:
 
 
 def _of_field(path: str, merged: Effective) -> Said:
-    """A field as it is after presets and defaults; a group was set by all who set something in it."""
+    """A field after presets and defaults. A field with fields of its own was set by everyone who set any of them."""
     inside = [source for field, source in merged.sources.items() if field.startswith(f"{path}.")]
     sources = dict.fromkeys(map(str, inside or [merged.source_of(path)]))
     return Said(
@@ -239,7 +238,7 @@ def _of_field(path: str, merged: Effective) -> Said:
 
 
 def _shown(spec: object, path: str) -> str:
-    """A value as it would be written into the resource, on one line."""
+    """A value on one line, as it would be written in the resource."""
     for part in path.split("."):
         spec = spec.get(part) if isinstance(spec, dict) else None
     if spec is None:

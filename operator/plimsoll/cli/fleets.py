@@ -1,7 +1,4 @@
-"""Where the fleet comes from: a snapshot, a list of nodes, a cluster, or a line of text. Exactly one of them.
-
-Whatever it is, it becomes one `Snapshot`, so that planning goes one way.
-"""
+"""Reads the fleet from exactly one of four sources: a snapshot, a list of nodes, a cluster, or a line of text. Each becomes a `Snapshot`."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ from plimsoll.facts.snapshot import Snapshot, read_snapshot, take_snapshot
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 NODE_GPUS: Final = 8
-"""GPUs of a node where `--fleet` does not say."""
+"""GPUs of a node where `--fleet` does not give their number."""
 _PART: Final = re.compile(r"^(?:(?P<nodes>[0-9]{1,5})x)?(?P<gpus>[0-9]{1,6})x(?P<product>[^x,][^,]*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChoice:
-    """What the options said; `snapshot` makes it one value."""
+    """The source that the options named; `snapshot` reads it."""
 
     snapshot_file: str | None
     nodes_file: str | None
@@ -41,7 +38,7 @@ class FleetChoice:
     fleet: str | None
 
     def snapshot(self, config: OperatorConfig | None) -> Snapshot:
-        """The fleet, under the admin's config of `--config` where it was given, else its own."""
+        """The fleet, with the admin's config of `--config` where that was given, else with its own."""
         found = self._found()
         if config is None:
             return found
@@ -69,7 +66,7 @@ class FleetChoice:
 
 
 def fleet_options(command: Command) -> Command:
-    """The four ways to name a fleet; the command is given what was chosen, as `fleet`."""
+    """Adds the four options that name a fleet. The command gets the choice as its parameter `fleet`."""
 
     @wraps(command)
     def chosen(
@@ -120,12 +117,12 @@ def _of_line(text: str) -> Snapshot:
     document = json.dumps(fleet_document(text))
     try:
         return read_snapshot(document)
-    except SpecError as error:  # its fields are those of a file that nobody wrote
+    except SpecError as error:  # its problems name fields of a file that does not exist
         raise BadInput(*dict.fromkeys(f"--fleet: {problem.message}" for problem in error.problems)) from None
 
 
 def fleet_document(text: str) -> dict[str, object]:
-    """A line such as 8xH100,4x2xL40S as a fleet file."""
+    """A line such as 8xH100,4x2xL40S as the document of a fleet file."""
     pools: list[dict[str, object]] = []
     wrong = []
     for part in text.split(","):
@@ -150,7 +147,7 @@ def fleet_document(text: str) -> dict[str, object]:
 
 
 def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot:
-    """Everything a plan needs of a cluster, read once."""
+    """Reads everything of a cluster that a plan needs."""
     from plimsoll.kube.reader import read_cluster  # noqa: PLC0415 - the client loads for a second
 
     with reaching(context):

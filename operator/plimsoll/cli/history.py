@@ -1,4 +1,4 @@
-"""`plimsoll history`: what was decided on live traffic for one deployment, when, and why, from what the operator keeps of it."""
+"""`plimsoll history`: shows what was decided on live traffic for a deployment, when and why, from what the operator keeps of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plimsoll images`: every image that a cluster pulls because of Plimsoll, for mirrors where nothing else is reached."""
+"""`plimsoll images`: lists every image that a cluster pulls for Plimsoll, to fill a mirror where the cluster reaches nothing else."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from plimsoll.api.v1alpha1.source import location_of, scheme_of
 from plimsoll.cli import drawing, inputs
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.engines.sources import sources
-from plimsoll.render.images import OPERATOR, engine_images, mirrored, runtime_image
+from plimsoll.render.images import OPERATOR_IMAGE, engine_images, mirrored, runtime_image
 
 BUNDLED: Final = {
     ("nvidia", "0.33.0"): "runtime/images/cuda",
     ("amd", "0.33.0"): "runtime/images/rocm",
     ("cpu", "0.32.0"): "runtime/images/cpu-supervised",
 }
-"""Of the repository's own, which an admin may build and name instead: a Dockerfile's folder by vendor and version."""
+"""Images that an admin may build from this repository instead: the folder of the Dockerfile by vendor and version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
     image: str
     pulled: str
-    """By which name pods ask for it: another one where the admin names a mirror."""
+    """The name that pods use, which differs where the admin names a mirror."""
     why: str
 
 
@@ -58,7 +58,7 @@ def images_command(*, files: tuple[str, ...], config_file: str | None, output: s
 
 
 def needed(admin: OperatorConfig, resources: Iterable[LLMDeployment]) -> tuple[Needed, ...]:
-    """Each once, in a fixed order: the operator's, then the engine's, then the users'."""
+    """Each image once, in a fixed order: the operator's, the engine's, those that resources name."""
     found: dict[tuple[str, str], Needed] = {}
     own = (one for resource in resources for one in _own(resource, admin))
     for one in (*_shared(admin), *own):
@@ -67,12 +67,12 @@ def needed(admin: OperatorConfig, resources: Iterable[LLMDeployment]) -> tuple[N
 
 
 def _shared(admin: OperatorConfig) -> Iterator[Needed]:
-    yield Needed(image=OPERATOR, pulled=OPERATOR, why="the operator")
+    yield Needed(image=OPERATOR_IMAGE, pulled=OPERATOR_IMAGE, why="the operator")
     if admin.runtime.enabled:
-        # Found by its name at the mirror, and so told apart from the one that the chart's values say where to pull.
-        named = admin.registry.runtime_image or OPERATOR
+        # Pods of engines pull it from the mirror, and the operator's own pod from where the chart's values say.
+        named = admin.registry.runtime_image or OPERATOR_IMAGE
         pulled = runtime_image(admin)
-        if pulled != OPERATOR:
+        if pulled != OPERATOR_IMAGE:
             yield Needed(image=named, pulled=pulled, why="the supervisor in engine pods")
     listed: list[str | None] = [one.version for one in admin.engines.versions]
     for each in listed or [admin.engines.default_version]:
@@ -85,7 +85,7 @@ def _shared(admin: OperatorConfig) -> Iterator[Needed]:
 
 
 def _own(resource: LLMDeployment, admin: OperatorConfig) -> Iterator[Needed]:
-    """What a person named is pulled by just that name."""
+    """Images that a resource names, which are pulled by exactly that name."""
     spec = effective(resource.spec, resource.namespace, admin).spec
     who = f"{resource.namespace}/{resource.name}"
     if spec.engine.image is not None:

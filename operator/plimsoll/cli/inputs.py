@@ -1,6 +1,6 @@
-"""What commands read: resources, the admin's config, models, GPUs. Everything that is wrong is told at once.
+"""Reads what commands are given: resources, the admin's config, models, GPUs. All problems are told at once.
 
-Where the fleet comes from is `fleets`. Offline unless `--online` is given; what is fetched is then said on stderr.
+The fleet is read by `fleets`. Nothing is fetched unless `--online` is given, and what is fetched is then told on stderr.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ config_option = click.option(
 
 
 class OfFiles(click.Command):
-    """A command of resources: of a file that stands there alone it says how files are given, not that a word is too many."""
+    """A command that takes resources by -f. For a file name without the option it says so, where click would only complain of an argument."""
 
     allow_extra_args = True
 
@@ -64,14 +64,14 @@ class OfFiles(click.Command):
 
 
 def tokens(text: str) -> int:
-    """A number of tokens as people write it, and as the engine reads it: 32768, 32K, or 32k for 32,000."""
+    """A number of tokens in the engine's own notation: 32768, 32K, or 32k for 32,000."""
     from plimsoll.cli.importing.values import size  # noqa: PLC0415 - with it come all that `import` can read
 
     return size(text)
 
 
 class Tokens(click.ParamType[int]):
-    """`tokens` for an option."""
+    """The type of an option that is a number of tokens."""
 
     name = "tokens"
 
@@ -89,12 +89,12 @@ class Tokens(click.ParamType[int]):
 
 
 def gpu_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
-    """For completion."""
+    """Names of GPUs, for completion."""
     return [one.name for one in all_gpus() if one.name.lower().startswith(typed.lower())]
 
 
 def model_names(_context: click.Context, _argument: click.Parameter, typed: str) -> list[str]:
-    """For completion: by any part of the name that begins like what is typed."""
+    """Names of models of which any part begins with what is typed, for completion."""
     wanted = typed.lower()
     return [
         name for name in catalogue_names() if name.lower().startswith(wanted) or f"/{wanted}" in name.lower()
@@ -155,7 +155,7 @@ def engine(version: str | None) -> EngineFacts:
         found = engine_facts("vllm", version)
     except (UnknownEngineError, ValueError) as error:
         raise BadInput(f"--engine-version: {error}") from None
-    # A log or an image may say anything, and then the newest facts stand in; what a person types is meant to be a release.
+    # For an unknown version elsewhere the newest facts are used, but what a person types here has to be a release.
     if found.release is None:
         newest = found.facts_version
         raise BadInput(
@@ -165,7 +165,7 @@ def engine(version: str | None) -> EngineFacts:
 
 
 def model_named(name: str, *, online: bool) -> ModelFacts:
-    """A model as a person types it on the command line."""
+    """The facts of a model that a person names on the command line."""
     try:
         found = _resolver(OperatorConfig(), online=online).resolve_name(name)
     except ModelUnknown as error:
@@ -177,7 +177,7 @@ def model_named(name: str, *, online: bool) -> ModelFacts:
 
 
 def model_of(spec: ModelSpec, admin: OperatorConfig, *, online: bool) -> ModelFacts | str:
-    """The facts of a resource's model, or the sentence why there are none; the plan passes it on."""
+    """The facts of a resource's model, or a sentence on why there are none, which the plan tells."""
     try:
         found = _resolver(admin, online=online).resolve(spec)
     except ModelUnknown as error:
@@ -202,7 +202,7 @@ def _with_hint(error: ModelUnknown, *, online: bool) -> str:
 
 
 def _resolver(admin: OperatorConfig, *, online: bool) -> Resolver:
-    """Mirror and proxy of the admin's config; where it says none, the hub's client reads the standard environment."""
+    """A resolver with mirror and proxy of the admin's config. Where that names none, the hub's client reads the usual variables."""
     network = admin.network
     hub = HubAccess(endpoint=network.hub_endpoint, proxy=network.https_proxy) if online else None
     return Resolver(hub=hub, folders=True)

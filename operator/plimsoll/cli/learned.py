@@ -1,4 +1,4 @@
-"""`plimsoll learned`: what starts have taught about memory, and ramps about speed, to look at, to hand on, or to have forgotten."""
+"""`plimsoll learned`: lists, exports or removes what was learned from starts about memory, and from ramps about speed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _memory(found: Sequence[Residual]) -> RenderableType:
 
 
 def _speeds(found: Sequence[Speed]) -> RenderableType:
-    """Factors on the predicted times; a range is another factor around them."""
+    """The factors on predicted times, each with its range."""
     rows = [
         (
             *_named(one),

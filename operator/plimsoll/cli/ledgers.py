@@ -1,4 +1,4 @@
-"""One GPU's ledger as people read it: the bar, the verdict, the terms, and what the cache will hold."""
+"""One GPU's memory ledger as text for people: the bar, the verdict, the terms, and what the cache will hold."""
 
 from __future__ import annotations
 

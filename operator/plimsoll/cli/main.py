@@ -1,5 +1,4 @@
-"""The group of commands: which there are, how errors end, what `--help` opens with.
-
+"""The group of all commands, how errors end, and the beginning of `--help`.
 A command's module is loaded when it is asked for, so that completion and `--help` stay fast.
 """
 
@@ -20,7 +19,7 @@ import plimsoll
 from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED, BadInput, note
 
 _CANNOT_HOLD_MORE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Of what stdout leads to; files that an option names are told of where they are written."""
+"""Errors of stdout that mean a full or broken disk. Such errors of files that an option names are told where they are written."""
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     # name: (module, its one line in the list of commands)
@@ -49,7 +48,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class Commands(click.Group):
-    """Commands in the order a newcomer needs them, each loaded when it is called."""
+    """The commands in the order in which a newcomer needs them. Each module is loaded when its command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         return list(COMMANDS)
@@ -104,7 +103,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
-    """Run one command line to its exit code; every error that is the user's ends as lines on stderr."""
+    """Runs a command line and returns its exit code. Errors of the user's input become lines on stderr."""
     try:
         cli.main(list(arguments), prog_name=program, standalone_mode=False)
     except click.ClickException as error:
@@ -120,7 +119,7 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
         if error.errno not in _CANNOT_HOLD_MORE:
             raise
         BadInput(f"stdout: cannot be written: {error.strerror}").show()
-        # With what is still in it Python would complain once more at exit.
+        # Python would complain once more at exit of what is still in the buffer.
         with suppress(OSError):
             sys.stdout.close()
         return BAD_INPUT

@@ -1,6 +1,6 @@
-"""`plimsoll memory`: the tables people make by hand. What fits one GPU, and how it moves with one knob at a time.
+"""`plimsoll memory`: tables of what fits one GPU, and how that changes with one setting at a time.
 
-No resource and no fleet: an engine started with nothing but what is said here, so that the figures can be held against
+It takes no resource and no fleet: the engine is assumed to be started with nothing but the given options, so that figures can be compared with
 the engine's own log.
 """
 
@@ -15,7 +15,7 @@ import click
 
 from plimsoll.cli import drawing, inputs
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput
-from plimsoll.cli.memory_table import Asked, Case, Row, table_text
+from plimsoll.cli.memory_table import Case, Row, TableQuestion, table_text
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.facts.architecture import Architecture
 from plimsoll.facts.dtypes import Dtype
@@ -29,7 +29,7 @@ TENSORS: Final = (1, 2, 4, 8)
 
 
 class Percent(click.IntRange):
-    """A whole percent, for people who know the engine's own flag, which takes a fraction."""
+    """A whole number of percent. It explains itself to people who write a fraction, as for the engine's own flag."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         with suppress(ValueError):
@@ -103,7 +103,7 @@ def memory_command(
         context=context_tokens or ceiling,
         kv_dtype=kv_dtype,
     )
-    question = Asked(model=facts, gpu=gpu, engine=engine, concurrency=concurrency)
+    question = TableQuestion(model=facts, gpu=gpu, engine=engine, concurrency=concurrency)
     rows = [question.row(case) for case in _cases(start, _sizes(tensors), sweep, facts.architecture, engine)]
     if output == "text":
         drawing.show(table_text(question, rows, sweep))
@@ -124,7 +124,7 @@ def _sizes(texts: Iterable[str]) -> tuple[int, ...]:
 def _cases(
     start: Case, tensors: tuple[int, ...], sweep: str | None, architecture: Architecture, engine: EngineFacts
 ) -> list[Case]:
-    """The rows in order: one group for each tensor size, and in it the values of what is swept."""
+    """The rows in order: for each tensor size all values of the swept setting."""
     if sweep is None or sweep == "tp":
         return [replace(start, tensor=size) for size in tensors or TENSORS]
     sized = [replace(start, tensor=size) for size in tensors or (1,)]
@@ -138,7 +138,7 @@ def _cases(
 
 
 def _kinds(engine: EngineFacts, architecture: Architecture) -> list[str]:
-    """One spelling of each size that a cache entry can have: many of the engine's names differ only in kernels."""
+    """KV types with different sizes, one name each, as many of the engine's names differ only in kernels."""
     sizes = {
         parsed.bits: kind
         for kind in reversed(engine.kv_dtypes)
@@ -147,7 +147,7 @@ def _kinds(engine: EngineFacts, architecture: Architecture) -> list[str]:
     return ["auto", *(sizes[bits] for bits in sorted(sizes, reverse=True) if bits < Dtype.BFLOAT16.bits)]
 
 
-def _data(asked: Asked, rows: Sequence[Row]) -> object:
+def _data(asked: TableQuestion, rows: Sequence[Row]) -> object:
     return {
         "model": asked.model.source,
         "origin": asked.model.origin,

@@ -1,4 +1,4 @@
-"""The rows and columns of `plimsoll memory`: one ledger a row, for an engine started with nothing but the row's knobs."""
+"""The rows and columns of `plimsoll memory`: each row is a ledger, for an engine started with nothing but the row's settings."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from plimsoll.planning.memory.kv_rules import prefix_caching_by_default
 from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
 
-FEW: Final = 3
-"""Reasons that are spelled out under a table."""
+FEW_REASONS: Final = 3
+"""How many reasons are spelled out below a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One row: the knobs as a person writes them."""
+    """The settings of a row, as a person writes them."""
 
     tensor: int
     utilization: int
@@ -47,13 +47,13 @@ class Case:
 class Row:
     case: Case
     refused: tuple[str, str] | None
-    """Rule and figures where the model cannot be cut like this at all."""
+    """Rule and figures, where the model cannot be split in this way at all."""
     ledger: Ledger | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What all rows share."""
+class TableQuestion:
+    """What all rows have in common."""
 
     model: ModelFacts
     gpu: Gpu
@@ -94,7 +94,7 @@ class Asked:
         return Row(case=case, refused=None, ledger=ledger)
 
 
-def table_text(asked: Asked, rows: Sequence[Row], sweep: str | None) -> Iterable[RenderableType]:
+def table_text(asked: TableQuestion, rows: Sequence[Row], sweep: str | None) -> Iterable[RenderableType]:
     model, gpu, engine = asked.model, asked.gpu, asked.engine
     known = "as the driver shows it" if gpu.memory_measured else "by the data sheet"
     yield Text.assemble(
@@ -120,21 +120,21 @@ def table_text(asked: Asked, rows: Sequence[Row], sweep: str | None) -> Iterable
 
 
 def _reasons(rows: Sequence[Row]) -> Iterable[RenderableType]:
-    """Why rows do not simply fit; a reason that several rows share is said once."""
+    """Why rows do not fit, or only just. A reason of several rows is told once."""
     said: dict[str, list[Case]] = {}
     for row in rows:
         if row.refused is not None:
             said.setdefault(f"{row.refused[0]}: {row.refused[1]}", []).append(row.case)
         elif row.ledger is not None and row.ledger.verdict is not Verdict.FITS:
             said.setdefault(f"{row.ledger.verdict.value}: {row.ledger.reason}", []).append(row.case)
-    for reason, cases in list(said.items())[:FEW]:
+    for reason, cases in list(said.items())[:FEW_REASONS]:
         yield Text(f"{_which(cases, rows)}{reason}.")
-    if len(said) > FEW:
-        yield Text(f"{many(len(said) - FEW, 'more reason')} with -o json", style="dim")
+    if len(said) > FEW_REASONS:
+        yield Text(f"{many(len(said) - FEW_REASONS, 'more reason')} with -o json", style="dim")
 
 
 def _which(cases: Sequence[Case], rows: Sequence[Row]) -> str:
-    """The knobs of these rows, as far as they tell them from the others: `tp 1, 2: `."""
+    """The settings of these rows that tell them from the others: `tp 1, 2: `."""
     told = []
     for column in _COLUMNS:
         if column.of_case is not None and _is_varied(column, rows):
@@ -148,11 +148,11 @@ def _which(cases: Sequence[Case], rows: Sequence[Row]) -> str:
 class _Column:
     head: str
     of_case: Callable[[Case], str] | None
-    of_ledger: Callable[[Ledger, Asked], str] | None = None
+    of_ledger: Callable[[Ledger, TableQuestion], str] | None = None
     of_cache: bool = False
-    """Says nothing of a model that keeps no cache."""
+    """Whether the column is only for models that keep a cache."""
 
-    def show(self, row: Row, asked: Asked) -> str:
+    def show(self, row: Row, asked: TableQuestion) -> str:
         if self.of_case is not None:
             return self.of_case(row.case)
         if row.ledger is None or self.of_ledger is None:
@@ -166,14 +166,14 @@ def _is_varied(column: _Column, rows: Sequence[Row]) -> bool:
     return column.of_case is not None and len({column.of_case(row.case) for row in rows}) > 1
 
 
-def _is_told(column: _Column, rows: Sequence[Row], asked: Asked) -> bool:
-    """Knobs that are the same in every row are said once, below the table."""
+def _is_told(column: _Column, rows: Sequence[Row], asked: TableQuestion) -> bool:
+    """Whether a column is shown. Settings that are the same in every row are told once below the table instead."""
     if column.head == "TOKENS EACH":
         return asked.concurrency is not None
     return column.of_case is None or _is_varied(column, rows)
 
 
-def _weights(ledger: Ledger, _: Asked) -> str:
+def _weights(ledger: Ledger, _: TableQuestion) -> str:
     return gib(ledger.term("weights").bytes.mid)
 
 
@@ -181,38 +181,38 @@ def _keeps_cache(ledger: Ledger) -> bool:
     return ledger.capacity is None or ledger.capacity.blocks.high > 0
 
 
-def _pool(ledger: Ledger, _: Asked) -> str:
+def _pool(ledger: Ledger, _: TableQuestion) -> str:
     return gib(ledger.term("kv").bytes.mid)
 
 
-def _free(ledger: Ledger, _: Asked) -> str:
-    """What would be a pool is free where the model keeps no cache."""
+def _free(ledger: Ledger, _: TableQuestion) -> str:
+    """Free memory of a model without a cache: what would otherwise be the pool."""
     unused = ("headroom",) if _keeps_cache(ledger) else ("headroom", "kv")
     return gib(sum(ledger.term(name).bytes.mid for name in unused))
 
 
-def _overheads(ledger: Ledger, _: Asked) -> str:
+def _overheads(ledger: Ledger, _: TableQuestion) -> str:
     apart = ("weights", "kv", "headroom")
     return gib(sum(term.bytes.mid for term in ledger.terms if term.name not in apart))
 
 
-def _tokens(ledger: Ledger, _: Asked) -> str:
+def _tokens(ledger: Ledger, _: TableQuestion) -> str:
     return count(ledger.capacity.tokens.mid) if ledger.capacity else "0"
 
 
-def _range(ledger: Ledger, _: Asked) -> str:
-    """How far from the expectation 90% of real starts lie."""
+def _range(ledger: Ledger, _: TableQuestion) -> str:
+    """The range around the expected value that contains 90% of real starts."""
     tokens = ledger.capacity.tokens if ledger.capacity else None
     if tokens is None or not tokens.mid:
         return "-"
     return f"{tokens.low / tokens.mid - 1:+.0%} to {tokens.high / tokens.mid - 1:+.0%}"
 
 
-def _requests(ledger: Ledger, _: Asked) -> str:
+def _requests(ledger: Ledger, _: TableQuestion) -> str:
     return short(ledger.capacity.concurrency_at_max_len.mid) if ledger.capacity else "0"
 
 
-def _each(ledger: Ledger, asked: Asked) -> str:
+def _each(ledger: Ledger, asked: TableQuestion) -> str:
     return count(ledger.capacity.tokens.mid // (asked.concurrency or 1)) if ledger.capacity else "0"
 
 

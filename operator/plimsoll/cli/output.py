@@ -18,7 +18,7 @@ output_option = click.option(
 
 
 def print_data(data: object, output: str) -> None:
-    """One document on stdout, the same bytes for the same data."""
+    """Prints one document on stdout, with the same bytes for the same data."""
     if output == "json":
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))
     else:

@@ -1,4 +1,4 @@
-"""The frame of the HTML pages that commands write, each complete in itself: no script, no font and no picture from elsewhere."""
+"""The frame of the HTML pages that commands write. Each page is complete in itself: no script, font or picture from elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve of a chart; its style is one of the page's colours: a, b or c."""
+    """A curve of a chart. Its style is one of the page's colours: a, b or c."""
 
     name: str
     style: str
@@ -37,7 +37,7 @@ class Line:
 
 
 def page(title: str, body: str, style: str) -> str:
-    """`body` is HTML already; `style` is what this page's charts need beside what all have."""
+    """A whole page. `body` is HTML; `style` is what this page's charts need in addition to the common style."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}{style}</style></head>\n'
@@ -52,8 +52,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") 
 
 
 def check_writable(name: str) -> None:
-    """Told before the minutes of what the page is about, not after. An older page of that name stays until there is a new one, and
-    where there is none, none is left."""
+    """Raises BadInput where a page cannot be written, before the minutes of the work that it is about. An older page of that name is left as
+    it is, and where there is none, no file is left."""
     if name == "-":
         raise BadInput("--html -: name a file; what is printed is the report itself")
     file = Path(name).resolve()
@@ -68,7 +68,7 @@ def check_writable(name: str) -> None:
 
 
 def write_page(name: str, text: str) -> None:
-    """Made into bytes first: an older page is not emptied for one that cannot be, and a name on it may be no text."""
+    """Writes a page. It is encoded first, so that an older page is not emptied if that fails, as names on it may be no valid text."""
     made = text.encode("utf-8", errors="backslashreplace")
     try:
         Path(name).write_bytes(made)

@@ -1,4 +1,4 @@
-"""`plimsoll plan`: what will run where, how much of it fits, how fast it will be, and what was turned down."""
+"""`plimsoll plan`: shows what will run where, how much of it fits, how fast it will be, and what was rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plimsoll ramp`: how much load an endpoint takes, what stops it there, and whether the plan said so."""
+"""`plimsoll ramp`: measures how much load an endpoint takes, what limits it, and whether the plan was right."""
 
 from __future__ import annotations
 

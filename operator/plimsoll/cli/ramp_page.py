@@ -1,6 +1,6 @@
 """A ramp as one HTML page.
 
-Three charts over the load: gaps between tokens, first tokens, and answers against requests. Both axes of latencies are
+It has three charts over the load: gaps between tokens, first tokens, and answers against requests. Both axes of latencies are
 logarithmic, so a proportional rise is a straight line of slope one, and the knee is where the curve leaves it.
 """
 
@@ -20,7 +20,7 @@ from plimsoll.load.conclusions import Ramp, Step
 WIDTH, HEIGHT = 560, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
 LABEL = 28
-"""Room for the label of a load."""
+"""Width that the label of a load takes."""
 
 _STYLE: Final = """
 h2 { font-size: 1rem; margin: 0 0 .3rem; }
@@ -41,7 +41,7 @@ class Chart:
     logarithmic: bool
     target: float | None = None
     even: tuple[float, float] | None = None
-    """A point through which the proportional line is drawn."""
+    """A point through which the line of a proportional rise is drawn."""
 
 
 def ramp_page(ramp: Ramp) -> str:
@@ -99,15 +99,15 @@ def _charts(ramp: Ramp) -> Iterator[Chart]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """Where things stand in one chart."""
+    """The positions of things in a chart."""
 
     across: Callable[[float], float]
     up: Callable[[float], float]
     top: float
-    """The highest value that has a place."""
+    """The highest value on the axis."""
     ticks: Sequence[float]
     unit: str
-    """Of the load."""
+    """Unit of the load."""
 
 
 def _above_nothing(line: Line) -> Line:
@@ -115,7 +115,7 @@ def _above_nothing(line: Line) -> Line:
 
 
 def _svg(chart: Chart, ramp: Ramp, unit: str) -> str:
-    # A logarithm has no place for nothing: gaps of which the clock saw none.
+    # A logarithmic axis has no place for 0, as of gaps that are shorter than the clock can tell.
     chart = (
         replace(chart, lines=tuple(_above_nothing(line) for line in chart.lines))
         if chart.logarithmic

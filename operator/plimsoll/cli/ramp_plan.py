@@ -1,4 +1,4 @@
-"""The plan that a ramp is held against: from a file that `plimsoll plan` wrote, or planned anew from a resource and a fleet."""
+"""The plan that a ramp is compared with: from a file that `plimsoll plan` wrote, from a cluster, or planned anew."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from plimsoll.planning.plan import FleetPlan, Plan, PlanSet
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A plan and what its resource promises; None where only the plan is known, or it predicts nothing."""
+    """A plan's figures, and the targets of its resource. A field is None where the plan predicts nothing, or only the plan is known."""
 
     expected: Expected | None
     slo: Slo | None
     lengths: tuple[int, int]
-    """Of prompts and answers, that it counts with."""
+    """Lengths of prompts and answers that the plan assumes."""
 
 
 def from_file(file: str, name: str | None) -> Held:
-    """A plan as `plimsoll plan -o json` (or yaml) writes it, alone or among others."""
+    """The plan in a file that `plimsoll plan -o json` (or yaml) wrote, alone or among others."""
     try:
         data = yaml.safe_load(read_text(file))
         plans = _plans(data)
@@ -46,7 +46,7 @@ def from_file(file: str, name: str | None) -> Held:
 def from_resource(
     files: Sequence[str], fleet: FleetChoice, config_file: str | None, name: str | None, *, online: bool
 ) -> Held:
-    """The plan of a resource on a fleet, and the resource's own targets."""
+    """The plan of a resource on a fleet, with the resource's own targets."""
     question = asking.ask(files, fleet, config_file, online=online)
     plan = _one(asking.answer(question).plans, name, "-f")
     deployment = next(
@@ -56,7 +56,7 @@ def from_resource(
 
 
 def from_cluster(text: str | None, deployment: Mapping[str, Any]) -> tuple[Held | None, str | None]:
-    """What a deployment in a cluster stands by, and what of it cannot be compared with."""
+    """The pinned plan of a deployment in a cluster, and a note where it cannot be compared with."""
     if text is None:
         return None, "the deployment has no pinned plan, so there is nothing to compare with"
     try:
@@ -108,7 +108,7 @@ def _rate(chosen: PlanSet) -> float:
 
 
 def _weighed(sets: Sequence[PlanSet], intervals: Sequence[Interval]) -> Range:
-    """Of sets that answer different shares of the requests, each by its share."""
+    """The mean over sets, each weighted by the share of requests that it answers."""
     total = sum(map(_rate, sets))
     shares = [_rate(one) / total for one in sets]
 

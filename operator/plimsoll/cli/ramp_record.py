@@ -1,6 +1,6 @@
-"""`plimsoll ramp NAME --record`: what was measured is handed to the operator, and its answer is waited for.
+"""`plimsoll ramp NAME --record`: hands what was measured to the operator, and waits for its answer.
 
-Only the operator writes what is learned; an annotation on the deployment carries the record to it, and the status the answer back.
+Only the operator writes what is learned. It gets the record by an annotation on the deployment, and answers in the status.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """The set that serves a deployment, before and after it is measured."""
+    """Records a ramp for the set that served the deployment when the ramp began."""
 
     namespace: str
     name: str
@@ -39,7 +39,8 @@ class Recorder:
     replicas: int
 
     def record(self, ramp: Ramp, prefix_tokens: int) -> None:
-        """Raises BadInput where nothing was taken. An outage that passes costs time, never the minutes of the ramp."""
+        """Hands the record in. Raises BadInput where the operator does not take it. While the cluster does not answer it tries again, so that
+        the measurement is not lost."""
         from plimsoll.kube.handing_in import handed  # noqa: PLC0415 - the client loads for a second
 
         text = write_record(self._made(ramp, prefix_tokens))
@@ -72,8 +73,8 @@ class Recorder:
 
 
 def recorder_of(deployment: Mapping[str, Any] | None, context: str | None, *, elsewhere: bool) -> Recorder:
-    """Of what is about to be measured; `elsewhere` where not the Service's own address is. BadInput where it cannot be told what
-    will answer: that is said before the minutes of a ramp, not after."""
+    """The recorder for what is about to be measured. `elsewhere`: another address than the Service's own is. Raises BadInput where it cannot
+    be told which set will answer, which is said before the minutes of a ramp and not after."""
     if deployment is None:
         raise BadInput(
             "--record: an address says nothing of the model and the GPUs behind it; give the NAME of a deployment"
@@ -92,13 +93,13 @@ def recorder_of(deployment: Mapping[str, Any] | None, context: str | None, *, el
 
 
 def _serving(status: Mapping[str, Any]) -> tuple[str, int] | None:
-    """The only set with ready replicas, and how many."""
+    """The name of the only set with ready replicas, and their number; None where it is not exactly one."""
     ready = [(one["name"], one["ready"]) for one in status.get("sets") or () if one.get("ready")]
     return ready[0] if len(ready) == 1 else None
 
 
 def _patiently(ask: Callable[[], T]) -> T:
-    """Asked again for as long as nobody answers, up to the end of the patience."""
+    """The answer to a call, which is repeated while the cluster does not answer, up to a limit of time."""
     from plimsoll.kube.by_hand import Unanswered  # noqa: PLC0415 - the client loads for a second
 
     until = time.monotonic() + PATIENCE_SECONDS
@@ -112,7 +113,7 @@ def _patiently(ask: Callable[[], T]) -> T:
 
 
 def _answer(status: Callable[[], Mapping[str, Any]], record: str) -> Mapping[str, Any]:
-    """What the operator says of a record that was handed in."""
+    """Waits for what the operator says of a record that was handed in."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         said = _patiently(status).get("ramp") or {}
@@ -127,7 +128,7 @@ def _answer(status: Callable[[], Mapping[str, Any]], record: str) -> Mapping[str
 
 
 def _points(ramp: Ramp) -> Iterator[RampPoint]:
-    """Loads up to the knee, with enough answers to have a mean."""
+    """Points of the steps up to the knee that have enough answers for a mean."""
     for step in ramp.steps:
         well = ramp.knee is None or (ramp.knee.load is not None and step.load <= ramp.knee.load)
         if well and step.result.counts.ok >= LEAST_REQUESTS:

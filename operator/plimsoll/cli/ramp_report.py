@@ -1,4 +1,4 @@
-"""A ramp as people read it: its steps, the knee, what holds the engine back, and how the plan's figures fared."""
+"""A ramp as text for people: its steps, the knee, what holds the engine back, and how right the plan's figures were."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ramp_report(ramp: Ramp) -> Iterator[RenderableType]:
 
 
 def summary(ramp: Ramp) -> Iterator[tuple[str, str]]:
-    """The sentences below the table; the page has the same."""
+    """The sentences below the table, which are also on the HTML page."""
     if ramp.knee is not None:
         at = "below the first step" if ramp.knee.load is None else f"{ramp.knee.load:g} {_unit(ramp)}"
         yield "Knee", f"{at}: {ramp.knee.explanation}"
@@ -74,7 +74,7 @@ def summary(ramp: Ramp) -> Iterator[tuple[str, str]]:
 
 
 def step_row(ramp: Ramp, step: Step) -> tuple[str, ...]:
-    """One line of the table; ? is what nobody exported."""
+    """A row of the table; ? stands for what no engine exported."""
     result, engine = step.result, step.engine
     ttft, itl = result.ttft_ms, result.itl_ms
     return (

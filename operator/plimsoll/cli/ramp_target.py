@@ -1,4 +1,4 @@
-"""What `plimsoll ramp` is told to measure: an address, or a deployment of a cluster with its Service, its pods and its plan."""
+"""What `plimsoll ramp` measures: an address, or a deployment in a cluster with its Service, its pods and its plan."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _NAME: Final = re.compile(r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<name>[a-z0-9]([a-
 class Target:
     url: str
     pages: tuple[str, ...] = ()
-    """Of the pods, one by one; none where only the address is known."""
+    """Addresses of each pod's metrics; none where only the address is known."""
     pods: frozenset[PodName] = frozenset()
-    """Whose GPUs are the deployment's; none where only the address is known."""
+    """The pods whose GPUs are the deployment's; none where only the address is known."""
     held: ramp_plan.Held | None = None
     deployment: Mapping[str, Any] | None = None
-    """As the API server has it; None where only the address is known."""
+    """The deployment's object in the cluster; None where only the address is known."""
 
 
 def target(what: str | None, *, url: str | None, namespace: str | None, context: str | None) -> Target:
-    """`what` is the argument, `url` the option that takes the place of a Service's own address."""
+    """The target of a command line. `what` is the argument, `url` the option that replaces a Service's own address."""
     if what is None or "://" in what:
         address = _only(what, url)
         if namespace is not None:

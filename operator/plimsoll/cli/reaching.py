@@ -1,4 +1,4 @@
-"""How every command names the cluster it looks at, and what it says when that cannot be read."""
+"""How commands name the cluster that they read, and what they say when it cannot be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from plimsoll.cli.errors import BadInput
 
 CURRENT: Final = ""
-"""--context without a name: the kubeconfig's current one."""
+"""The value of --context without a name, which means the kubeconfig's current context."""
 
 context_option = click.option(
     "--context",
@@ -25,7 +25,7 @@ context_option = click.option(
 
 @contextmanager
 def reaching(context: str | None) -> Iterator[None]:
-    """Around what reads a cluster: one that cannot be read is told as the context's fault."""
+    """A context around code that reads a cluster, which turns its errors into BadInput on the --context option."""
     from plimsoll.kube.by_hand import ClusterUnreadable, ContextUnknown  # noqa: PLC0415 - the client loads for a second
 
     try:
@@ -33,6 +33,6 @@ def reaching(context: str | None) -> Iterator[None]:
     except ClusterUnreadable as error:
         if not context:
             raise BadInput(f"--context: {error}") from None
-        # The word may have been meant for the command: explain --context max_num_seqs.
+        # What was taken for the context's name may have been meant as the command's argument: explain --context max_num_seqs.
         alone = "; for the current one, --context stands last" if isinstance(error, ContextUnknown) else ""
         raise BadInput(f"--context {context}: {error}{alone}") from None

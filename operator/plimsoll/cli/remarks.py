@@ -1,6 +1,6 @@
-"""The lists under a plan: settings with their reasons, alternatives, what was rejected by rule, and what to know.
+"""The lists below a plan: settings with their reasons, alternatives, what was rejected by which rule, and findings.
 
-Shortened to what a screen holds unless everything is asked for; nothing is left out without saying so.
+They are shortened to about a screen unless everything is asked for, and say what they leave out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SEVERITY: Final = {
     Severity.INFO: ("Note", "dim"),
 }
 FEW: Final = 6
-"""Lines of a list that are shown when not everything is."""
+"""How many lines of a list are shown where not everything is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,14 @@ class Style:
     colour: bool = False
     currency: str | None = None
     empty: frozenset[str] = frozenset()
-    """Pools without a node yet: whoever is placed there waits for one to be made."""
+    """Pools that have no node yet, so that replicas there wait for one to be made."""
 
     def money(self, amount: str) -> str:
         return f"{Decimal(amount):,.2f}{f' {self.currency}' if self.currency else ''}"
 
 
 def generates(chosen: PlanSet | None) -> bool:
-    """Whether answers are tokens one after the other; embeddings and scores are done after the prefill."""
+    """Whether answers are generated token by token. Embeddings and scores are complete after the prefill."""
     return chosen is None or chosen.load.generates
 
 
@@ -71,7 +71,7 @@ def remarks(plan: Plan, style: Style) -> Iterator[RenderableType]:
 
 
 def _settings(values: Sequence[Value], style: Style) -> RenderableType | None:
-    """What was decided and why; how a value was computed in full is for --all and `explain`."""
+    """What was decided and why. The whole computation of a value is shown by --all and `explain`."""
     told = [value for value in values if style.everything or value.name not in _TOLD_ELSEWHERE]
     rows = [(f"  {value.name}", value.value, _because(value, style)) for value in told]
     heads = ("  NAME", "VALUE", "BECAUSE")
@@ -116,7 +116,7 @@ def _speed(other: Alternative, *, tokens: bool) -> Iterator[str]:
 
 
 def _rejected(plan: Plan, style: Style) -> RenderableType | None:
-    """By rule, each with the layout that stands nearest to what was chosen; all of them with --all."""
+    """Rejected layouts by rule, each rule with the layout that is most like the chosen one; all of them with --all."""
     if not plan.rejected:
         return None
     if style.everything:
@@ -159,7 +159,7 @@ def _to_know(plan: Plan, style: Style) -> RenderableType | None:
 
 
 def _advice(advice: Advice) -> Text:
-    """A preset's hint says itself what it takes."""
+    """An advice with what it takes, which a preset's hint says itself."""
     message = advice.message.rstrip(".")
     return Text(message if advice.topic == "preset" else f"{message}. Takes {advice.takes}")
 

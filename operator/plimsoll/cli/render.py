@@ -1,4 +1,4 @@
-"""`plimsoll render`: the objects that the operator would apply, without a cluster and byte for byte."""
+"""`plimsoll render`: prints the objects that the operator would apply, byte for byte, without a cluster."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
-from plimsoll.render.gateway import Asked, litellm
+from plimsoll.render.gateway import Planned, litellm
 from plimsoll.render.revision import Revision, RevisionUnreadable
-from plimsoll.render.routing import GROUPS, MONITOR, POOL, ROUTE
+from plimsoll.render.routing import LEADER_WORKER_SETS, MONITOR, POOL, ROUTE
 from plimsoll.status.findings import sentence
 
-APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, GROUPS)}
-ALWAYS = (ROUTE, GROUPS)
-"""Made where they are asked for and no snapshot says otherwise; of the others a cluster decides, so they are named."""
+APIS = {kind: (group, kind) for group, kind in (ROUTE, POOL, MONITOR, LEADER_WORKER_SETS)}
+ALWAYS = (ROUTE, LEADER_WORKER_SETS)
+"""Optional APIs that are taken to be served where there is no snapshot. Objects of them are only made where the resource asks for them; those
+of other APIs are made wherever these are served, so they have to be named."""
 
 
 @click.command("render", cls=inputs.OfFiles)
@@ -104,7 +105,7 @@ def render_command(
 
 
 def _print_gateway(question: asking.Question, made: Mapping[tuple[str, str], Plan]) -> None:
-    asked = [Asked(one, made[one.namespace, one.name]) for one in question.deployments]
+    asked = [Planned(one, made[one.namespace, one.name]) for one in question.deployments]
     told, notes = litellm(asked, question.snapshot.config)
     for one in asked:
         if not one.plan.sets:
@@ -114,13 +115,13 @@ def _print_gateway(question: asking.Question, made: Mapping[tuple[str, str], Pla
 
 
 def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
-    """All objects of one resource; none where nothing can run. `plan` is what it gets beside the others that are asked for."""
+    """All objects of a resource; none where nothing can run. `plan` is what it gets together with the other resources in question."""
     if not plan.sets:
         _tell(plan)
         return ()
     decision = decide(seen)
     if decision.plan.digest != plan.digest and decision.plan.outcome is not Outcome.INVALID:
-        # Others take what it would get alone.
+        # Planned alone it would get what others take.
         decision = decide(replace(seen, kept=replace(seen.kept, plan=plan)))
     if not decision.manifests:
         _tell(decision.plan)
@@ -132,7 +133,7 @@ def rendered(seen: Seen, plan: Plan) -> tuple[Manifest, ...]:
 
 
 def text_of(one: Manifest) -> str:
-    """One document of a YAML stream."""
+    """A manifest as a document of a YAML stream."""
     return _yaml(one.body, explicit_start=True)
 
 
@@ -149,27 +150,27 @@ def _yaml(body: object, *, explicit_start: bool = False) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Every value written out where it stands: manifests with anchors are hard to read and to edit."""
+    """Writes every value in full, as manifests with anchors are hard to read and to edit."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the signature is yaml's
         return True
 
 
 def _tell(plan: Plan) -> None:
-    """Why there is nothing to print."""
+    """Tells why there is nothing to print."""
     name = f"{plan.namespace}/{plan.name}"
     lines = [sentence(one) for one in plan.findings if one.severity is Severity.ERROR]
     note(f"{name}: nothing to render: {line}" for line in lines or [str(plan.outcome)])
 
 
 def _held(snapshot: Snapshot) -> Mapping[tuple[str, str], LLMDeployment]:
-    """The resources as the cluster holds them."""
+    """The snapshot's resources as the cluster has them, by namespace and name."""
     found = (LLMDeployment.observed(dict(body)) for body in snapshot.deployments)
     return {(one.namespace, one.name): one for one in found}
 
 
 def _as_held(deployment: LLMDeployment, held: LLMDeployment | None) -> LLMDeployment:
-    """What a file says, as the object that it would be an edit of."""
+    """A resource of a file, with the identity of the object in the cluster that it would edit."""
     if held is None or deployment.metadata.uid is not None:
         return deployment
     known = {"uid": held.metadata.uid, "generation": held.metadata.generation}
@@ -177,7 +178,8 @@ def _as_held(deployment: LLMDeployment, held: LLMDeployment | None) -> LLMDeploy
 
 
 def _kept(deployment: LLMDeployment, question: asking.Question) -> Kept:
-    """What is kept of it; a plan that a person asks for anew is not made here, as nobody can tell whether it was."""
+    """What the operator keeps of a deployment. A new plan that was asked for by annotation is not made here, as it is not known whether the
+    operator has made it already."""
     asked = deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
     key = f"{deployment.namespace}/{deployment.name}"
     plan = asking.pinned_plans(question.snapshot).get(key)
@@ -185,7 +187,7 @@ def _kept(deployment: LLMDeployment, question: asking.Question) -> Kept:
 
 
 def _direction(deployment: LLMDeployment, kept: Kept) -> Direction | None:
-    """Where traffic decides how many replicas there are, what was said of that last stands: here is none to judge anew."""
+    """The last decision on replicas, where live traffic decides their number, as there is no traffic here to decide anew."""
     record = kept.control
     if record is None or record.replicas is None or kept.plan is None or deployment.spec.replicas is not None:
         return None
@@ -193,7 +195,7 @@ def _direction(deployment: LLMDeployment, kept: Kept) -> Direction | None:
 
 
 def _revisions(snapshot: Snapshot, deployment: LLMDeployment) -> Mapping[str, Revision]:
-    """The sets that serve already; they are not rendered anew."""
+    """The sets that exist already, which are not rendered again."""
     found: dict[str, Revision] = {}
     for body in _of(snapshot.sets, deployment):
         try:

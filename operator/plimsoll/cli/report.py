@@ -1,6 +1,6 @@
-"""A plan as text for people: the answer first, then memory, speed, settings, what else was looked at, what to know.
+"""A plan as text for people: the answer first, then memory, speed, settings, alternatives and findings.
 
-Everything printed is in the plan; here it is only put in order, and shortened unless everything is asked for.
+Everything that is printed is in the plan. Here it is put in order, and shortened unless everything is asked for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OUTCOME_STYLE: Final = {
 
 
 def fleet_report(fleet: FleetPlan, style: Style) -> Iterator[RenderableType]:
-    """All plans, the most important first, and what they leave of the pools."""
+    """All plans, the most important first, and what is left of the pools."""
     by_name = {f"{plan.namespace}/{plan.name}": plan for plan in fleet.plans}
     for place, name in enumerate(fleet.order):
         if place:
@@ -140,7 +140,7 @@ def _cost(chosen: PlanSet, style: Style) -> str:
 def _pod(chosen: PlanSet) -> str:
     asks = chosen.resources
     each = f"{chosen.pods_per_replica} pods a replica, each " if chosen.pods_per_replica > 1 else ""
-    # A replica on CPUs asks for cores, which come next; there is no device beside them.
+    # A replica on CPUs has no devices; the cores that it asks for come next.
     devices = "" if asks.resource == "cpu" else f"{asks.devices} x {asks.resource}, "
     shared = gib(asks.shm_bytes, 0 if asks.shm_bytes >= GIB else 1)
     disk = f", {gib(asks.disk_bytes, 0)} GiB disk" if asks.disk_bytes else ""

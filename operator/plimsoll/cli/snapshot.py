@@ -1,4 +1,4 @@
-"""`plimsoll snapshot`: a cluster in one file, so that plans can be made, shared and repeated without it."""
+"""`plimsoll snapshot`: writes a cluster into one file, so that plans can be made, shared and repeated without it."""
 
 from __future__ import annotations
 

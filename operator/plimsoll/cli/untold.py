@@ -1,4 +1,4 @@
-"""What was decided but cannot be told to the version of the engine that is planned with, known before anything serves."""
+"""What was decided but the planned version of the engine has no flag for, told before anything serves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plimsoll.planning.plan import FleetPlan, Plan
 
 
 def untold(question: asking.Question, plans: FleetPlan) -> Iterator[str]:
-    """One line each, with its deployment where there are several."""
+    """A line for each such decision, with its deployment where there are several."""
     made = {(plan.namespace, plan.name): plan for plan in plans.plans}
     for deployment in question.deployments:
         whose = f"{deployment.namespace}/{deployment.name}: " if len(made) > 1 else ""
@@ -31,6 +31,6 @@ def _of(deployment: LLMDeployment, plan: Plan, question: asking.Question) -> Map
     try:
         sets = [freeze(deployment, one, facts=facts, config=config, model=known.model) for one in plan.sets]
     except SpecError:
-        # Of what no pod can be written down for, `render` says why.
+        # Where no pod can be rendered, `render` says why.
         return {}
     return dict.fromkeys(chain.from_iterable(one.unsaid for one in sets))

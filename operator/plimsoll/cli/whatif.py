@@ -1,6 +1,6 @@
-"""What-ifs: the same question with another GPU, context, precision, KV type or number of users, side by side.
+"""What-ifs: the same plan with another GPU, context, precision, KV type or number of users, side by side.
 
-Each `--what-if` is one column. A change is made to the resource or to the fleet, and the planner is asked again.
+Each `--what-if` is a column. Its changes are made to the resource or to the fleet, and the planner is called again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _gpu(text: str, name: str) -> Gpu:
 
 
 def _with_every_gpu(inventory: Inventory, gpu: Gpu, prices: Prices) -> Inventory:
-    """The same nodes with this GPU in them, for GPUs that the fleet does not have; cut and shared ones stay out of it."""
+    """The same nodes with this GPU in them, for GPUs that the fleet does not have. Pools of partitioned or shared GPUs are left out."""
     price = next((one.per_hour for one in prices.gpu_hour if _means(one.product, gpu)), None)
     pools = tuple(
         replace(pool, gpu=gpu, memory_bytes=gpu.memory_bytes, price_per_hour=price)
@@ -130,7 +130,7 @@ def _number(text: str, key: str, value: str) -> int:
 
 
 def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[RenderableType]:
-    """One table a resource: a row a figure, a column a scenario; figures that moved say by how much."""
+    """A table for each resource, with a row for each figure and a column for each scenario. Figures that differ say by how much."""
     for place, now in enumerate(base.plans):
         if place:
             yield ""
@@ -149,7 +149,7 @@ def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[Rende
 
 
 def _errors(plan: Plan) -> Iterator[str]:
-    """Why a column is empty or does not fit."""
+    """Why the plan of a column does not fit, or could not be made."""
     return (sentence(finding) for finding in plan.findings if finding.severity is Severity.ERROR)
 
 
@@ -165,7 +165,7 @@ def _width(column: Column) -> int:
 
 
 def _chunks(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
-    """As many columns side by side as there is room for, at least one; the rest in a table below."""
+    """Groups of columns for one table each: as many as there is room for, but at least one."""
     chunk: list[Column] = []
     for column in columns:
         if chunk and sum(map(_width, chunk)) + _width(column) > room:
@@ -178,7 +178,7 @@ def _chunks(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
 
 Figure = Callable[[Plan], float | None]
 Row = tuple[str, Callable[[Plan], str], Figure | None]
-"""What it is called, how it is shown, and the number that says by how much it moved."""
+"""The name of a figure, how it is shown, and the number by which differences are told."""
 
 
 def _moved(before: str, after: str, figure: Figure | None, now: Plan, other: Plan) -> str:
@@ -266,4 +266,4 @@ _ROWS_OF_ANSWERS: Final[tuple[Row, ...]] = (
     ("throughput", _told(_rate, count, " requests/s"), _rate),
     _COST,
 )
-"""Embeddings and scores: no cache to compare, and one token stands for an answer."""
+"""Figures for embeddings and scores: there is no cache to compare, and an answer counts as one token."""

@@ -1,1 +1,1 @@
-"""Which event wakes which deployment, and the life of the operator's process around it. No decisions."""
+"""The operator's process: its start and end, which event wakes which deployment, and its servers. It decides nothing about deployments."""

@@ -1,7 +1,7 @@
-"""The admission webhook: what the API server asks, and the answer. Optional; without it the loop tells the same in conditions.
+"""The admission webhook, which is optional: without it the same is told in conditions.
 
-It changes nothing, so a dry run is asked like any other. What cannot be judged (the API server does not say what the user may do,
-time runs out) is answered as an error, and the webhook's failure policy decides. The verdict itself is `reconcile.admission`'s.
+It changes nothing, so dry runs are answered like all other requests. Where a request cannot be judged (the API server does not say what the
+user may do, time runs out) the answer is an error, and the webhook's failure policy decides. The verdict is made by `reconcile.admission`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -42,15 +43,16 @@ from plimsoll.reconcile.world import World
 LOG: Final = logging.getLogger(__name__)
 PATH: Final = "/validate"
 LONGEST_BODY: Final = 8 * 2**20
-"""Two objects of the largest size that the API server takes, with room."""
+"""Room for two objects of the largest size that the API server takes."""
 ANSWER_SECONDS: Final = 4.0
-"""The chart gives five; an answer after that is none."""
+"""How long an answer may take. The API server waits for five seconds by the chart."""
 AT_ONCE: Final = 32
-"""Requests that are read and judged; the others wait before their bodies are read, so that a flood takes no memory."""
+"""Requests that are read and judged at once. Others wait before their bodies are read, so that a flood of them takes no memory."""
 MOST_PLANS: Final = 4
-"""That are made or waited for at once. A plan takes 10 ms and more, and who creates a thousand resources must not wait for each."""
+"""Plans that are made or waited for at once. A plan takes 10 ms and more, and whoever creates a thousand resources must not wait for
+each, so further ones are judged without a plan."""
 MODEL_SECONDS: Final = 1.5
-"""How long a hub is waited for; it goes on being asked, so that the loop finds the answer."""
+"""How long a model hub is waited for. The question goes on, so that turns find the answer later."""
 REVIEW: Final = "admission.k8s.io/v1"
 PLAIN: Final = LLMDeployment.model_validate(
     {
@@ -69,7 +71,7 @@ PLAIN: Final = LLMDeployment.model_validate(
         },
     }
 )  # fmt: skip
-"""So small that it fits any device, and known without asking anybody."""
+"""A model that is so small that it fits any device, and whose facts are known without asking a hub."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +80,12 @@ class WebhookOptions:
     hosts: tuple[str, ...]
     secret: str
     configuration: str | None = None
-    """Name of the ValidatingWebhookConfiguration; None where somebody else keeps the certificate and tells the API server."""
+    """Name of the ValidatingWebhookConfiguration. None where somebody else keeps the certificate and the configuration's bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request, as far as it is read."""
+    """An admission request, as far as it is read."""
 
     uid: str
     user: User
@@ -92,15 +94,16 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Counts:
-    """What the operator's own metrics read."""
+class ReviewCounts:
+    """Counts for the operator's own metrics."""
 
     answers: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
 
 class Admission:
-    """`inventory` gives the fleet as a deployment (namespace/name) may use it, its pools divided by a node selector."""
+    """Judges admission requests. `inventory` gives the fleet as a deployment (namespace/name) may use it, with pools divided by its node
+    selector."""
 
     def __init__(
         self,
@@ -117,11 +120,11 @@ class Admission:
         self._thinking = ThreadPoolExecutor(1, "admission")
         self._planning = 0
         self._looking: set[asyncio.Task[PlanFacts]] = set()
-        self.counts = Counts()
+        self.counts = ReviewCounts()
 
     async def warm(self) -> None:
-        """Judges one that nobody asks for, so that the first who asks does not wait for what is read and compiled but once. A plan
-        that fails is told, and ends nothing: turns have their own way with it."""
+        """Plans an example, so that the first real request does not wait for files that are read and code that is loaded only once. An
+        error is logged and ends nothing, as turns would meet it too and handle it."""
         try:
             await self._plan(PLAIN, self._seen_by(PLAIN))
         except Exception:
@@ -140,7 +143,7 @@ class Admission:
         try:
             asked = _asked(request)
         except ValidationError as error:
-            # The schema let it through, which knows better: a newer one may be served than the one that is known here.
+            # The schema has accepted it. A newer schema than this release's may be served, so the object is not refused.
             problems = "; ".join(map(str, problems_of(error, LLMDeployment)))
             return {
                 "uid": uid,
@@ -153,7 +156,7 @@ class Admission:
     async def verdict(self, asked: Asked) -> Verdict:
         deployment, before = asked.deployment, asked.before
         inventory = self._seen_by(deployment)
-        # The API server looks up what the user may do while it is planned here.
+        # While this plans, the API server looks up what the user may do.
         lacking, (plan, stood) = await asyncio.gather(
             self._rights.lacking(asked.user, deployment.namespace, newly_named(deployment, before)),
             self._plans(deployment, before, inventory),
@@ -169,14 +172,14 @@ class Admission:
     async def _plans(
         self, deployment: LLMDeployment, before: LLMDeployment | None, inventory: Inventory
     ) -> tuple[Plan, Plan | None]:
-        """Where it has errors, what it was before the edit too."""
+        """The plan, and where it has errors also the plan from before the edit."""
         plan = await self._plan(deployment, inventory)
         if before is None or not has_errors(plan):
             return plan, None
         return plan, await self._plan(before, self._seen_by(before))
 
     async def _plan(self, deployment: LLMDeployment, inventory: Inventory) -> Plan:
-        """As a first turn would have it. Where that takes too long, what may not be is found all the same."""
+        """The plan that a first turn would make. Where that would take too long, only what is wrong whatever the model is gets found."""
         if self._planning >= MOST_PLANS:
             return self._unplanned(deployment, inventory, "many resources come at once")
         self._planning += 1
@@ -191,7 +194,7 @@ class Admission:
             self._planning -= 1
 
     def _unplanned(self, deployment: LLMDeployment, inventory: Inventory, why: str) -> Plan:
-        """A millisecond's work: without the model's facts a plan ends at what is wrong whatever they are."""
+        """A plan without the model's facts, which takes a millisecond: it finds only what is wrong whatever the model is."""
         seen = self._seen(deployment, inventory, PlanFacts(model=None, problem=why))
         return unjudged(foreseen(seen), why)
 
@@ -215,7 +218,7 @@ class Admission:
         return self._inventory(key, spec.topology.node_selector)
 
     async def _facts(self, deployment: LLMDeployment) -> PlanFacts | None:
-        """None where a hub takes its time."""
+        """What is known of the model; None where a hub does not answer in time."""
         task = asyncio.create_task(self._known(deployment))
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
@@ -231,7 +234,8 @@ class Admission:
         return known_models(deployment, found, kept, world.config)
 
     def _concerns(self, request: Mapping[str, Any]) -> bool:
-        """Creations and edits of the resource itself, where it is watched; never what ends one, nor its status."""
+        """Whether a request is to be judged: a creation or an edit of an LLMDeployment that is watched, not of its status, and not one on
+        its deletion."""
         kind = request.get("kind") or {}
         body = request.get("object") or {}
         return (
@@ -252,7 +256,7 @@ def _asked(request: Mapping[str, Any]) -> Asked:
         extra=about.get("extra") or {},
     )
     body, old = dict(request["object"]), request.get("oldObject")
-    # A name that is still to be generated has its beginning; a namespace stands in the request.
+    # Where the name is still to be generated its prefix is taken; the namespace is in the request.
     metadata = {**body["metadata"], "namespace": request.get("namespace")}
     metadata.setdefault("name", f"{str(metadata.get('generateName', 'x')).rstrip('-')}")
     body["metadata"] = metadata
@@ -281,41 +285,43 @@ def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
     return response
 
 
-async def serve(admission: Admission, host: str, port: int, context: ssl.SSLContext) -> web.AppRunner:
+async def _validate(admission: Admission, turnstile: asyncio.Semaphore, request: web.Request) -> web.Response:
+    """Answers an AdmissionReview. The turnstile bounds how many are read and judged at once."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    outcome = "error"
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), turnstile:
+            review = await request.json(loads=parsed)
+            asked = review.get("request") if isinstance(review, dict) else None
+            if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
+                return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")
+            response = await admission.answer(asked)
+        outcome = "allowed" if response["allowed"] else "denied"
+        return web.json_response(
+            {
+                "apiVersion": REVIEW,
+                "kind": "AdmissionReview",
+                "response": response,
+            }
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return web.Response(status=400, text=f"cannot be read: {type(error).__name__}: {error}")
+    except (KubeError, TimeoutError) as error:
+        text = str(error) or f"no verdict within {ANSWER_SECONDS:.0f} s"
+        LOG.warning("a request was not judged: %s", text)
+        return web.Response(status=503, text=text)
+    finally:
+        admission.counts.answers[outcome] += 1
+        admission.counts.seconds += loop.time() - began
+
+
+async def serve_admission(
+    admission: Admission, host: str, port: int, context: ssl.SSLContext
+) -> web.AppRunner:
     """Answers until its cleanup() is awaited. Raises OSError where it cannot listen."""
-    counts, turnstile = admission.counts, asyncio.Semaphore(AT_ONCE)
-
-    async def validate(request: web.Request) -> web.Response:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        outcome = "error"
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS), turnstile:
-                review = await request.json(loads=parsed)
-                asked = review.get("request") if isinstance(review, dict) else None
-                if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
-                    return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")
-                response = await admission.answer(asked)
-            outcome = "allowed" if response["allowed"] else "denied"
-            return web.json_response(
-                {
-                    "apiVersion": REVIEW,
-                    "kind": "AdmissionReview",
-                    "response": response,
-                }
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return web.Response(status=400, text=f"cannot be read: {type(error).__name__}: {error}")
-        except (KubeError, TimeoutError) as error:
-            text = str(error) or f"no verdict within {ANSWER_SECONDS:.0f} s"
-            LOG.warning("a request was not judged: %s", text)
-            return web.Response(status=503, text=text)
-        finally:
-            counts.answers[outcome] += 1
-            counts.seconds += loop.time() - began
-
     app = web.Application(client_max_size=LONGEST_BODY)
-    app.add_routes([web.post(PATH, validate)])
+    app.add_routes([web.post(PATH, partial(_validate, admission, asyncio.Semaphore(AT_ONCE)))])
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
     await runner.setup()
     try:

@@ -1,7 +1,8 @@
-"""Alertmanager's webhook: an alert makes the operator look at one deployment at once, and nothing else. No figure of it is believed.
+"""Receives alerts from Alertmanager. An alert makes the operator look at its deployment at once, and does nothing else: no figure in it is
+used.
 
-It listens with TLS while the process acts. Who sends must know a token; a message has bounded size; what comes again (Alertmanager
-repeats, and pairs of them send twice) wakes nobody. If it is gone, the loop's own looks find the same a little later.
+It listens with TLS while the process leads. Senders need a token, and the size of a message is bounded. An alert that comes again
+(Alertmanager repeats alerts, and two of them send each twice) wakes nobody. Without alerts the control loop finds the same a little later.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ MOST_ALERTS: Final = 500
 MOST_SEEN: Final = 10_000
 """Alerts that are remembered, so that their repetitions wake nobody; the oldest are forgotten first."""
 RENEWED_SECONDS: Final = 60.0
+"""Between two looks for a renewed certificate, and between two attempts to listen."""
 SHORTEST_TOKEN: Final = 16
+LONGEST_NAME: Final = 200
+LONGEST_FINGERPRINT: Final = 2000
+LONGEST_TIME: Final = 64
+"""Characters that are kept of texts in an alert."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +48,7 @@ class AlertsOptions:
 
 
 class Refused(ValueError):
-    """A message that is not read further, with the status to say so."""
+    """A message that is refused, with the HTTP status of the answer."""
 
     def __init__(self, status: int, why: str) -> None:
         self.status = status
@@ -50,7 +56,7 @@ class Refused(ValueError):
 
 
 class Alerted:
-    """`known` tells whether there is such a deployment (namespace/name); `wake` is told the one to look at."""
+    """`known` says whether there is a deployment of this namespace/name; `wake` is called with the one to look at."""
 
     def __init__(
         self, options: AlertsOptions, *, known: Callable[[str], bool], wake: Callable[[str], None]
@@ -58,12 +64,12 @@ class Alerted:
         self._options, self._known, self._wake = options, known, wake
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
         self.results: Counter[str] = Counter()
-        """For the operator's own metrics."""
+        """What became of alerts, for the operator's own metrics."""
         self.port = 0
-        """Where it listens."""
+        """The port on which it listens."""
 
     async def run(self, host: str) -> None:
-        """Until cancelled. Alerts only save time, so that whatever keeps them out ends nothing: it is told and tried again."""
+        """Runs until cancelled. As alerts only save time, an error ends nothing: it is logged, and listening is tried again."""
         while True:
             try:
                 await self._listen(host)
@@ -72,7 +78,7 @@ class Alerted:
                 await asyncio.sleep(RENEWED_SECONDS)
 
     async def _listen(self, host: str) -> None:
-        """A certificate that is renewed in its files is shown to whoever connects next."""
+        """Listens. When the certificate's files are renewed, new connections get the new certificate."""
         context = tls.context()
         shown = self._show(context)
         self._token()
@@ -107,7 +113,7 @@ class Alerted:
         return there
 
     def _token(self) -> bytes:
-        """Read each time, since it may be renewed."""
+        """The token, which is read each time, since its file may be renewed."""
         token = self._options.token.read_bytes().strip()
         if len(token) < SHORTEST_TOKEN:
             raise ValueError(f"{self._options.token}: a token has {SHORTEST_TOKEN} characters or more")
@@ -134,13 +140,13 @@ class Alerted:
         except (OSError, ValueError):
             LOG.exception("the token cannot be read")
             raise Refused(503, "no token can be compared with now") from None
-        # Bytes that are no text come as surrogates.
+        # Bytes that are no UTF-8 are surrogates in the header's text.
         same = hmac.compare_digest(given.strip().encode(errors="surrogateescape"), token)
         if scheme.lower() != "bearer" or not same:
             raise Refused(401, "the bearer token is missing or wrong")
 
     def _heard(self, alert: Alert) -> str:
-        """What became of it."""
+        """Handles an alert, and returns what became of it."""
         key = alert.fingerprint, alert.starts_at
         if alert.resolved:
             self._seen.pop(key, None)
@@ -159,18 +165,18 @@ class Alerted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """What is read of one."""
+    """What is read of an alert."""
 
     name: str
     deployment: str
-    """namespace/name; empty where it is about none."""
+    """namespace/name of the deployment that it is about; empty where it is about none."""
     fingerprint: str
     starts_at: str
     resolved: bool
 
 
 def _alerts(body: bytes) -> Iterator[Alert]:
-    """Raises before the first where the message is none, so that no half of it is heard."""
+    """The alerts of a message. Raises Refused before the first alert where any is malformed, so that a message is handled as a whole."""
     try:
         message = parsed(body)
     except ValueError:
@@ -193,9 +199,9 @@ def _alert(given: Any) -> Alert:
     namespace, llm = texts.get("namespace", ""), texts.get("llm", "")
     starts_at = str(given.get("startsAt"))
     return Alert(
-        name=texts.get("alertname", "an alert")[:200],
+        name=texts.get("alertname", "an alert")[:LONGEST_NAME],
         deployment=f"{namespace}/{llm}" if namespace and llm else "",
-        fingerprint=str(given.get("fingerprint") or sorted(texts.items()))[:2000],
-        starts_at=starts_at[:64],
+        fingerprint=str(given.get("fingerprint") or sorted(texts.items()))[:LONGEST_FINGERPRINT],
+        starts_at=starts_at[:LONGEST_TIME],
         resolved=given.get("status") == "resolved",
     )

@@ -1,4 +1,4 @@
-"""The cluster as turns use it: what is seen of it, and the writers of children, status and events."""
+"""The cluster as turns use it: what is seen of it, and what writes children, status and events."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from plimsoll.objects import Bearer, Manifest, Owner, Ref
 from plimsoll.status.told import News
 
 SYNC_SECONDS: Final = 120.0
-"""How long the first lists are waited for while they show nothing more; without them a turn would write what is there already."""
+"""How long the first lists may bring no further object. Turns need them, as they would otherwise write what is there already."""
 
 
 class Connected:
-    """`wake` is told a deployment whose children or pods changed, `moved` that the fleet did."""
+    """`wake` is called with a deployment whose children or pods changed, `moved` when the fleet did."""
 
     def __init__(
         self,
@@ -52,9 +52,10 @@ class Connected:
         self._telling: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns when all that there is has been seen once, or raises TimeoutError that names what could not be.
+        """Returns once everything has been seen. Raises TimeoutError, which names what could not be seen, when nothing more comes.
 
-        A large cluster and little CPU take their time: to begin again would be to come as far once more, and never to the end.
+        As long as something comes it goes on waiting: with a large cluster and little CPU this takes long, and a process that was restarted
+        meanwhile would get no further.
         """
         seeing, before = asyncio.create_task(self.sight.start()), -1
         try:
@@ -87,7 +88,7 @@ class Connected:
         return self.sight.fleet.fleet.inventory(own=own)
 
     def divided(self, selector: Mapping[str, str]) -> AbstractContextManager[None]:
-        """For a question about a resource that is not there yet: the fleet's pools divided by what it names, for a moment."""
+        """Divides the fleet's pools by a node selector within the context, for a question about a resource that does not exist yet."""
         return self.sight.fleet.fleet.divided(selector)
 
     def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
@@ -107,18 +108,18 @@ class Connected:
     async def nudge(
         self, namespace: str, *, gone: Iterable[PodSeen], loaded: Iterable[PodSeen]
     ) -> tuple[KubeError, ...]:
-        """Takes pods away, and lets the nodes of others be taken away. Why it could not be done to the rest."""
+        """Deletes the pods of `gone`, and lets autoscalers take the nodes of those of `loaded`. Returns the errors."""
         return (
             *await take_away(self.door, namespace, gone),
             *await set_free(self.door, namespace, loaded),
         )
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
-        """Node selectors that resources name: pools are told apart by the labels in them."""
+        """Takes the node selectors that resources name: pools are divided by the labels in them."""
         self.sight.fleet.fleet.select(selectors)
 
     async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> bool:
-        """False where it is gone, or another one has its name by now."""
+        """Writes a status. Returns False where the resource is gone, or another one has its name by now."""
         try:
             await self._status.write(_owner(about), status.to_dict(), dict(seen))
         except Refused as error:

@@ -1,7 +1,8 @@
-"""How what runs beside one another ends: by whom, in which order, and that nothing is waited for once the end was asked for.
+"""How the process's concurrent tasks end.
 
-Each part has its share of the time that a pod is given to end (terminationGracePeriodSeconds of the chart), as an API server that is
-away answers nothing at all; together they end before the last resort, and that before the kubelet kills without a word.
+Each part has a share of the time that a pod is given to end (terminationGracePeriodSeconds of the chart), as an API server that is away may
+never answer. All shares together are shorter than the last resort, and that is shorter than the pod's time, after which the kubelet kills it
+without a trace in the log.
 """
 
 from __future__ import annotations
@@ -12,23 +13,25 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 TURNS_SECONDS: Final = 8.0
-"""For turns that run to be finished. One that is cut off is one more crash between two writes."""
+"""Time for running turns to finish. To cut one off is like a crash between two of its writes."""
 LESSONS_SECONDS: Final = 5.0
-"""For what was learned last to be kept."""
+"""Time to write what was learned last."""
 ANSWERS_SECONDS: Final = 3.0
-"""For each server to finish what it is asked."""
+"""Time for each server to finish its answers."""
 KOPF_SECONDS: Final = 5.0
 LAST_RESORT_SECONDS: Final = 35.0
+"""Time after which the process is ended by force."""
 
 
 class LeaseLost(RuntimeError):
-    """Another process acts now."""
+    """The Lease is lost, so that another process may lead now."""
 
 
 async def unless(
     stop: asyncio.Event, work: Coroutine[Any, Any, None], *beside: asyncio.Task[Any] | None
 ) -> bool:
-    """Whether the work was done before the end was asked for, or came by itself to one of those beside it. Raises what it raises."""
+    """Runs the work until it is done, until `stop` is set, or until a task beside it has ended. Returns whether it was done; raises what
+    it raises."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     others = [one for one in beside if one is not None]
     try:
@@ -43,7 +46,7 @@ async def unless(
 
 
 def raise_end(tasks: Mapping[str, asyncio.Task[Any]]) -> None:
-    """Of one that should have gone on; nothing where the end was asked for."""
+    """Raises the end of a task that should have gone on. Does nothing where only `stop` has ended."""
     for name, task in tasks.items():
         if task.done() and name != "stop":
             task.result()
@@ -51,12 +54,12 @@ def raise_end(tasks: Mapping[str, asyncio.Task[Any]]) -> None:
 
 
 def end_by_force() -> None:
-    """Whatever hangs until then, be it a thread that nobody can cancel: where it does is written, and the process is gone."""
+    """Makes sure that the process ends, even if a thread hangs that cannot be cancelled: then all stacks are written to the log first."""
     faulthandler.dump_traceback_later(LAST_RESORT_SECONDS, exit=True)
 
 
 async def ended(task: asyncio.Task[Any] | None) -> None:
-    """Cancelled and waited for, whatever came of it."""
+    """Cancels a task and waits for its end, whatever its result."""
     if task is not None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -1,8 +1,7 @@
-"""How often Python looks for values that hold only each other: seldom, since nearly all of a large fleet's are let go at once.
+"""Makes Python's collector of reference cycles run less often.
 
-One tick of control over thousands of deployments makes a million values and drops them. By Python's own counts that is
-reason to look through all that the program holds, several times a tick, for nothing: half of the time it takes to read a
-Prometheus' answers.
+A tick of the control loop over thousands of deployments makes a million values and drops them again. By Python's own thresholds that would
+trigger several full collections in each tick, which find nothing and take half as long as reading Prometheus' answers.
 """
 
 from __future__ import annotations
@@ -11,14 +10,15 @@ import gc
 from typing import Final
 
 YOUNG: Final = 5_000
-"""New values between two looks at these alone, in place of 700. A look costs by the value, so that more would save nothing; and
-what sixty of them hold may be a whole answer of some megabytes."""
+"""New values between two collections of the youngest generation, in place of Python's 700. A collection takes time in proportion to its
+values, so a larger number would save nothing; and a few dozen uncollected values may hold whole answers of some megabytes."""
 OLDER: Final = 100
-"""Such looks before one at what they left, in place of 10."""
+"""Collections of the youngest generation for each of the next one, in place of Python's 10."""
 
 
-def settled() -> None:
-    """Code, catalogues and what was seen are no garbage; to look through them for some stops all else for a tenth of a second."""
+def collect_seldom() -> None:
+    """To be called once everything has been loaded: from then on code, catalogues and what was seen are not looked through any more, which
+    would stop the event loop for a tenth of a second."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, OLDER, 10)

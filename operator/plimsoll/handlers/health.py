@@ -1,7 +1,7 @@
-"""Is it alive, may it be counted on, and what has it done: three paths over HTTP for the kubelet and for Prometheus.
+"""Liveness, readiness and metrics of the operator: three paths over HTTP for the kubelet and for Prometheus.
 
-Alive means that the loop turns (it answers), that no watch has been silent for long nor missed all that happened, and that no
-turn hangs. Ready means that it has seen what there is. A standby that waits for the Lease is ready: an upgrade must not wait for it to lead.
+The operator is alive while its event loop runs (it answers at all), no watch has been silent or deaf for long, and no turn hangs. It is ready
+once it has seen what is in the cluster. A standby that waits for the Lease is ready, as an upgrade must not wait for it to lead.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from aiohttp import web
 from plimsoll.handlers.ending import ANSWERS_SECONDS
 
 SILENT_SECONDS: Final = 240.0
-"""Watches are told something about once a minute, be it that there is no news; they find out by themselves after 70 s."""
+"""How long a watch may be silent. The server sends something about once a minute, and a watch restarts itself after 70 s of silence."""
 DEAF_SECONDS: Final = 600.0
-"""kopf begins its watch anew after 300 s at most, so that what it heard nothing of for so long is not the network's."""
+"""How long kopf may miss changes. It begins its watch anew after 300 s at most, so a longer time is no matter of the network."""
 HANGING_SECONDS: Final = 600.0
+"""How long a turn may take."""
 LINES_AT_ONCE: Final = 2000
-"""Of metrics: two milliseconds of the loop."""
+"""Lines of metrics that are made before other tasks get a turn: that is two milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +32,27 @@ class Metric:
     kind: str
     text: str
     samples: Iterable[tuple[str, float]]
-    """Labels as they are written between braces, and the value. Of a histogram whatever follows its name."""
+    """Pairs of labels, as they are written between braces, and value. For a histogram whatever follows its name in place of labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
+    """What the three paths ask of the process."""
+
     now: Callable[[], float]
-    """Seconds, of the clock that alive_at and turns_since are told in."""
+    """The clock, in seconds, of alive_at and turns_since."""
     alive_at: Callable[[], float]
-    """When the watch that is silent for longest heard something."""
+    """When the watch that has been silent for longest last heard something."""
     deaf_seconds: Callable[[], float]
-    """For how long kopf's watch has told nothing while deployments changed."""
+    """How long kopf's watch has told nothing while deployments changed."""
     turns_since: Callable[[], float | None]
-    """When the turn that runs for longest began."""
+    """When the turn began that has been running for longest."""
     unready: Callable[[], str | None]
-    """Why it may not be counted on yet."""
+    """Why the process is not ready yet; None where it is."""
     metrics: Callable[[], Iterator[Metric]]
 
     def ill(self) -> str | None:
-        """What is wrong with the process, so that a restart helps."""
+        """What is wrong with the process that a restart would cure; None where nothing is."""
         silent = self.now() - self.alive_at()
         if silent > SILENT_SECONDS:
             return f"a watch has been silent for {silent:.0f} s"
@@ -62,7 +65,7 @@ class Probe:
         return None
 
 
-async def serve(probe: Probe, host: str, port: int) -> web.AppRunner:
+async def serve_health(probe: Probe, host: str, port: int) -> web.AppRunner:
     """Answers until its cleanup() is awaited."""
 
     async def alive(_: web.Request) -> web.Response:
@@ -76,7 +79,7 @@ async def serve(probe: Probe, host: str, port: int) -> web.AppRunner:
     async def metrics(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
         await answer.prepare(request)
-        # As Prometheus' own clients take it: whoever asks for a few by name is not told of ten thousand deployments.
+        # The parameter of Prometheus' own clients: whoever asks for a few metrics is not sent those of ten thousand deployments.
         asked = frozenset(request.query.getall("name[]", ()))
         lines = exposition(one for one in probe.metrics() if not asked or one.name in asked)
         while piece := "".join(islice(lines, LINES_AT_ONCE)):

@@ -1,8 +1,9 @@
-"""Keeps what starts teach: read before the first turn, written soon after it changed, by the process that acts alone.
+"""Keeps what is learned from engines' starts in the cluster: it is read before the first turn, and written soon after it changed, by the
+leading process alone.
 
-A person may take entries out of the kept object at any time, which counts from then on; so does an admin's seed. Nothing here
-ever ends the process: what cannot be read or written is tried again, and plans are made with what is known meanwhile. Text that
-nobody can read, a typo or what a newer release wrote, is left as it is until somebody has put it right.
+A person may remove entries from the kept object at any time, which takes effect at the next look, and so does a change of the admin's seed.
+Nothing here ends the process: what cannot be read or written is tried again, and meanwhile plans are made with what is known. Text that
+cannot be read (a typo, or what a newer release wrote) is left as it is until somebody has corrected it.
 """
 
 from __future__ import annotations
@@ -23,35 +24,35 @@ from plimsoll.reconcile.lessons.measured import Measured
 
 LOG: Final = logging.getLogger(__name__)
 SOON_SECONDS: Final = 5.0
-"""Starts come in bursts; they are written together."""
+"""How long to wait before writing what was learned, as starts come in bursts and are written together."""
 LOOK_SECONDS: Final = 60.0
-"""Between two looks at what a person or an admin may have changed."""
+"""Between two looks at what somebody may have changed."""
 
 
 class Learning:
     def __init__(self, measured: Measured, reports: EngineReports, store: LearnedStore | None) -> None:
-        """Without a store what was learned ends with the process."""
+        """Without a store what was learned is lost at the end of the process."""
         self._measured = measured
         self._reports = reports
         self._store = store
         self._readable = False
-        """Whether the kept object is now; what is not readable is never written over."""
+        """Whether the kept object is readable now. If it is not, it is not written over."""
         self._version: str | None = None
         self._seed = ""
 
     async def load(self) -> None:
-        """What was learned before, so that the first plans know it."""
+        """Reads what was learned before, so that the first plans know it."""
         with suppress(KubeError):
             await self._look()
 
     async def follow(self) -> None:
-        """Until cancelled, as long as another one acts: what that one writes, so that all who are asked judge alike."""
+        """Runs until cancelled, while another process leads: reads what that one writes, so that all webhooks judge alike."""
         while True:
             await self.load()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def run(self) -> None:
-        """Until cancelled, which writes what is not written yet."""
+        """Runs until cancelled, and then writes what is not written yet."""
         asking = asyncio.create_task(self._reports.run(), name="ask engines")
         try:
             while True:
@@ -88,11 +89,11 @@ class Learning:
                 own = self._measured.own
                 self._version = await self._store.write(export_learned(own), self._version or "")
                 self._measured.kept = own
-                # Only now, as a write may be cut off or refused; and not what was learned while it was under way.
+                # It is cleared only after the write has succeeded, and not if something was learned while the write was under way.
                 if self._measured.own is own:
                     self._measured.changed.clear()
         except Conflict:
-            # Whoever wrote meanwhile is read at the next look.
+            # What somebody else has written is read at the next look.
             LOG.info("%s was changed by somebody else", names.LEARNED)
         except KubeError as error:
             LOG.warning("what was learned cannot be kept now: %s", error)
@@ -100,7 +101,7 @@ class Learning:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self) -> None:
-        """Takes over what others changed."""
+        """Reads the kept object and the seed, and takes over what others have changed in them."""
         if self._store is None:
             return
         seed, stored = await self._store.read_seed(), await self._store.read()
@@ -109,7 +110,7 @@ class Learning:
             there = _learned(stored, names.LEARNED)
             self._version, self._readable = stored.version, there is not None
             if there is not None:
-                # What somebody left is the truth, and our own write may be it, whose answer was lost; neither knows what was learned since.
+                # The object holds, even where the version is one of our own whose answer was lost. What was learned since then is added.
                 own = added(there, own, since=self._measured.kept)
                 self._measured.kept = there
         if seed.version != self._seed:
@@ -121,7 +122,7 @@ class Learning:
 
 
 def _learned(stored: Stored, name: str) -> Learned | None:
-    """None where nobody can read it."""
+    """What is stored; None where it cannot be read."""
     if stored.text is None:
         return NOTHING
     try:

@@ -1,6 +1,6 @@
-"""The life of the operator's process: take the Lease, see what is there, take turns, and leave without a trace.
+"""The operator's process from start to end: it takes the Lease, sees what is in the cluster, takes turns, and gives everything back.
 
-The Lease is taken before anything is watched and outside kopf. Losing it ends the process at once: another one acts then.
+The Lease is taken without kopf and before the process acts. When it is lost the process ends at once, as another one leads then.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from plimsoll.handlers.alerted import Alerted
 from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.ending import KOPF_SECONDS, end_by_force, ended, raise_end, unless
 from plimsoll.handlers.events import registry_of, settings_of
-from plimsoll.handlers.garbage import settled
-from plimsoll.handlers.health import Metric, Probe, serve
+from plimsoll.handlers.garbage import collect_seldom
+from plimsoll.handlers.health import Metric, Probe, serve_health
 from plimsoll.handlers.learning import Learning
 from plimsoll.handlers.metrics import control_of
 from plimsoll.handlers.options import Options
@@ -35,7 +35,7 @@ from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.learned_store import LearnedStore
-from plimsoll.kube.lease import CALL_SECONDS, Lease
+from plimsoll.kube.lease import LEASE_CALL_SECONDS, Lease
 from plimsoll.kube.missed import Missed
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.rights import Rights
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger(__name__)
 MOVED_SECONDS: Final = 1.0
-"""A fleet that changes wakes those that wait for it, at most so often."""
+"""After a change of the fleet it is waited this long before the deployments are woken that wait for a change."""
 
 REVIEW_SECONDS: Final = 2.0
-"""Of a question about a user's rights, for which somebody waits."""
+"""Timeout of a question about a user's rights, for whose answer somebody waits."""
 
 
 class Life:
@@ -62,7 +62,7 @@ class Life:
         self.options = options
         self.pace = Pace()
         self.ready = asyncio.Event()
-        """All that there is has been seen once, and turns are taken."""
+        """Set once everything in the cluster has been seen and turns are taken."""
         self._sees = False
         self._webhook: asyncio.Task[None] | None = None
         self._hook: Webhook | None = None
@@ -76,19 +76,19 @@ class Life:
         self._served = NONE
 
     def stop(self) -> None:
-        """Ask it to end; turns that run are finished where they can be soon."""
+        """Asks the process to end. Running turns are given a little time to finish."""
         if self.options.signals and not self._stop.is_set():
             end_by_force()
         self._stop.set()
 
     def handle_signals(self) -> None:
-        """SIGTERM and SIGINT stop it; they are the process's, so whoever embeds a Life does not call this."""
+        """Lets SIGTERM and SIGINT stop it, if the options say so. Signals are for a whole process, so a Life within another one leaves them."""
         if self.options.signals:
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
     async def run(self) -> None:
-        """Until it is stopped. Raises LeaseLost where another took over."""
+        """Runs until it is stopped. Raises LeaseLost where another process took over."""
         self.handle_signals()
         options = self.options
         load: Callable[[], Any] = lambda: configuration(options.context, options.kubeconfig)  # noqa: E731
@@ -97,7 +97,7 @@ class Life:
             lease: Lease | None = None
             if options.lease_namespace is not None:
                 own = await stack.enter_async_context(
-                    Door(access, pace=self.pace, reads=1, writes=1, seconds=CALL_SECONDS)
+                    Door(access, pace=self.pace, reads=1, writes=1, seconds=LEASE_CALL_SECONDS)
                 )
                 lease = Lease(own, options.lease_namespace, options.identity, pace=self.pace)
             may_write: Callable[[], bool] = (lambda: True) if lease is None else (lambda: lease.held)
@@ -119,37 +119,50 @@ class Life:
             self.learning = self._learning(door)
             self.control = control_of(self.world, self._wake, options.config)
             if options.port is not None:
-                runner = await serve(self._probe(door, lease), options.host, options.port)
+                runner = await serve_health(self._probe(door, lease), options.host, options.port)
                 stack.push_async_callback(runner.cleanup)
-            if options.webhook is not None:
-                stack.push_async_callback(self.connected.stop)
-                # A user's rights are asked for by a standby too, which may not write; the question stores nothing.
-                asking = await stack.enter_async_context(Door(access, pace=self.pace, seconds=REVIEW_SECONDS))
-                # Its first certificate may be a standby's to make, and its writes are safe against each other.
-                keeping = await stack.enter_async_context(Door(access, pace=self.pace))
-                if not await unless(self._stop, self._see()):
-                    return
-                self._answer(options.webhook, keeping, asking, may_write)
-                stack.push_async_callback(ended, self._webhook)
+            if options.webhook is not None and not await self._open_webhook(
+                options.webhook, access, stack, may_write
+            ):
+                return
             if lease is not None and not await self._lead(lease):
                 return
             await self._work(load, lease)
 
+    async def _open_webhook(
+        self,
+        options: WebhookOptions,
+        access: Access,
+        stack: contextlib.AsyncExitStack,
+        leads: Callable[[], bool],
+    ) -> bool:
+        """Whether the webhook was started before the end was asked for."""
+        stack.push_async_callback(self.connected.stop)
+        # A standby may not write, but asks for a user's rights too, which stores nothing. So this door writes without the Lease.
+        asking = await stack.enter_async_context(Door(access, pace=self.pace, seconds=REVIEW_SECONDS))
+        # This one does as well: a standby may have to make the first certificate, and such writes cannot overwrite each other.
+        keeping = await stack.enter_async_context(Door(access, pace=self.pace))
+        if not await unless(self._stop, self._see()):
+            return False
+        self._answer(options, keeping, asking, leads)
+        stack.push_async_callback(ended, self._webhook)
+        return True
+
     async def _see(self) -> None:
-        """Before turns are taken, and for a webhook also while another one takes them: whoever is asked must have seen the fleet."""
+        """Sees the whole cluster once. A standby with a webhook needs that too, as its answers depend on the fleet."""
         if not self._sees:
             await self.connected.start()
             self._sees = True
 
     async def _prepare(self) -> None:
-        """What the first turn needs: all that there is seen, and what was learned before."""
+        """Gets what the first turn needs: everything in the cluster, and what was learned before."""
         await self._see()
         await self.learning.load()
 
     def _answer(
         self, options: WebhookOptions, keeping: Door, asking: Door, leads: Callable[[], bool]
     ) -> None:
-        # Certificates take 9 MB of code that nobody needs without a webhook.
+        # The library for certificates takes 9 MB, which are needed only with a webhook.
         from plimsoll.handlers.webhook import Webhook  # noqa: PLC0415
 
         self._admission = Admission(
@@ -171,7 +184,7 @@ class Life:
             return self.world.inventory(key)
 
     async def _lead(self, lease: Lease) -> bool:
-        """Whether the Lease was had before the end was asked for."""
+        """Waits for the Lease. Returns whether it was taken before the end was asked for."""
         LOG.info("waiting for the Lease as %s", lease.identity)
         following = None if self._webhook is None else asyncio.create_task(self.learning.follow())
         got = await unless(self._stop, lease.acquire(), self._webhook)
@@ -199,14 +212,14 @@ class Life:
             self.missed.start()
             if self._alerted is not None:
                 tasks["alerts"] = asyncio.create_task(self._alerted.run(self.options.host))
-            settled()
+            collect_seldom()
             self.ready.set()
             LOG.info("Plimsoll %s takes turns", __version__)
             await asyncio.wait(set(tasks.values()), return_when=asyncio.FIRST_COMPLETED)
             raise_end(tasks)
         finally:
             self.stop()
-            # Turns are finished first, and kopf ends last: when it ends it cancels what began after it.
+            # Turns are finished first. kopf ends last, as its end cancels all tasks that began after it.
             await ended(tasks.pop("control", None))
             await ended(tasks.pop("turns", None))
             await ended(tasks.pop("learning", None))
@@ -226,7 +239,7 @@ class Life:
     async def _events(self, load: Callable[[], Any], stop: asyncio.Event) -> None:
         spaces = self.options.namespaces
         others = asyncio.all_tasks()
-        # Else kopf asks for the user's name, and in a pod the user has none.
+        # Without an identity kopf asks the system for the user's name, which there is none of in a pod.
         identity: Any = self.options.identity
         tasks = await kopf.spawn_tasks(
             identity=identity,
@@ -237,7 +250,7 @@ class Life:
             namespaces=spaces,
             stop_flag=stop,
         )
-        # kopf takes the signals for itself; ending is ours to order.
+        # kopf has set its own handlers of signals; these put ours back.
         self.handle_signals()
         await kopf.run_tasks(tasks, ignored=others)
 
@@ -268,7 +281,7 @@ class Life:
         )
 
     def _told(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
-        """By kopf's watch."""
+        """Takes an event of kopf's watch."""
         self.missed.heard()
         self._seen(key, uid, body)
 
@@ -278,18 +291,18 @@ class Life:
             self.resources.remove(key, uid=uid)
             self.connected.forget(uid)
             if key in self.resources:
-                return  # made again meanwhile, which was told already
+                return  # it was made again meanwhile, and that has been told already
         elif not self.resources.put(key, body):
             return
         after = self.resources.bearer(key)
         if before is not None and (after is None or after.uid != before.uid):
-            # Before a turn is taken, as that may be another one's of this name.
+            # Forgotten before the next turn, which may be of another resource of this name.
             self.world.forget(key)
         self._select(key, body)
         self.wakes.wake(key)
 
     def _select(self, key: str, body: Mapping[str, Any] | None) -> None:
-        """The node labels that it names divide the fleet's pools."""
+        """Divides the fleet's pools by the node labels that a resource names."""
         spec = {} if body is None else body.get("spec") or {}
         named = (spec.get("topology") or {}).get("nodeSelector") or {}
         if self._selectors.get(key, {}) == named:
@@ -303,7 +316,7 @@ class Life:
         self.connected.select([*self._selectors.values(), *defaults, *presets])
 
     def _wake(self, key: str) -> None:
-        """A child or a pod of it changed. Children of what is gone are the garbage collector's."""
+        """A child or a pod of a deployment has changed. Where the deployment is gone, the garbage collector takes care of its children."""
         if key in self.resources:
             self.wakes.wake(key)
 
@@ -311,7 +324,7 @@ class Life:
         return key in self.resources
 
     def _evaluate(self, key: str) -> None:
-        """An alert is about it: a whole look, also where nothing of it has changed, and one at its metrics."""
+        """An alert is about a deployment: it gets a full turn, even if nothing of it has changed, and the control loop looks at metrics."""
         self.world.looked_at[key] = 0.0
         self.wakes.wake(key)
         self.control.soon()
@@ -324,9 +337,9 @@ class Life:
         self._hungry = None
         served, before = self.connected.capabilities(), self._served
         self._served = served
-        # Which objects each of them has depends on the kinds that are served.
+        # If other kinds are served now every deployment is woken, as its objects may depend on that.
         for key in sorted(self.world.hungry if served == before else self.resources):
-            # What it waits for is not among its own objects, so that these say that there is nothing to do.
+            # Its own objects do not show what it waits for, so the turn must not skip it because they have not changed.
             self.world.looked_at[key] = 0.0
             self.wakes.wake(key)
 
@@ -350,7 +363,8 @@ class Life:
         )
 
     def _unready(self, lease: Lease | None) -> str | None:
-        """Why it may not be counted on yet. One that waits for another's Lease may: an upgrade must not wait for it to lead."""
+        """Why the process is not ready; None where it is. A standby that waits for the Lease is ready, as an upgrade must not wait for it
+        to lead."""
         waits = lease is not None and not lease.held
         if lease is not None and waits and not lease.holder:
             return "the Lease has not been seen yet"
@@ -360,7 +374,7 @@ class Life:
         return None if unheard is None else f"the webhook does not listen yet: {unheard}"
 
     def _unheard(self) -> str | None:
-        """Why whoever asks the webhook is not answered, where there is one."""
+        """Why the webhook does not answer; None where it does, or where there is none."""
         if self.options.webhook is None:
             return None
         return "what is in the cluster has not been seen yet" if self._hook is None else self._hook.unheard
@@ -376,7 +390,7 @@ class Life:
             yield from telemetry.reviews(self._admission.counts, listens=self._unheard() is None)
         yield from telemetry.calls(door.calls.count)
         if leads and self.ready.is_set():
-            # Of what there is only the one speaks that acts.
+            # Only the leading process tells of the fleet and of deployments.
             yield from telemetry.fleet(self.connected.inventory())
             yield from telemetry.deployments(self.world.books)
             if self._alerted is not None:

@@ -1,4 +1,4 @@
-"""The control loop with its door to metrics, as the admin's file says: a Prometheus with its credentials, or the pods themselves."""
+"""Makes the control loop and its source of metrics, as the admin's file says: a Prometheus with its credentials, or the pods themselves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def source_of(config: OperatorConfig) -> Source:
 
 
 def _headers(file: str | None) -> Mapping[str, str]:
-    """A token is renewed in its file while the program runs."""
+    """The token is read each time, as its file may be renewed while the program runs."""
     if file is None:
         return {}
     return {"Authorization": f"Bearer {Path(file).read_text('utf-8').strip()}"}

@@ -14,13 +14,13 @@ class Options:
     context: str | None = None
     kubeconfig: str | None = None
     namespaces: tuple[str, ...] = ()
-    """Empty: all of the cluster."""
+    """Namespaces that are watched. Empty: all of the cluster."""
     config: OperatorConfig = field(default_factory=OperatorConfig)
-    """Without the admin's file nothing unusual is trusted."""
+    """The admin's file. Without it nothing is trusted that an admin has to allow."""
     lease_namespace: str | None = None
-    """None: no Lease; nobody else may run."""
+    """None: no Lease is taken, so no other operator may run."""
     own_namespace: str | None = None
-    """Where what the operator itself needs lies."""
+    """Namespace of the objects that the operator itself needs."""
     webhook: WebhookOptions | None = None
     alerts: AlertsOptions | None = None
     identity: str = ""
@@ -28,4 +28,4 @@ class Options:
     port: int | None = 8080
     offline: bool = False
     signals: bool = False
-    """Whether the process's signals end it."""
+    """Whether SIGTERM and SIGINT end it."""

@@ -1,6 +1,6 @@
-"""What the operator's own metrics tell of its work and of each deployment, from what the process counts anyway.
+"""The operator's own metrics on its work and on each deployment, made from what the process counts anyway.
 
-Samples are made while the page is written, since there is one for each figure of each of ten thousand deployments.
+Samples are generated while the page is written, since there may be ten thousand deployments with several figures each.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Final
 
 from plimsoll import __version__
 from plimsoll.facts.inventory import Inventory
-from plimsoll.handlers.admission import Counts as Reviews
+from plimsoll.handlers.admission import ReviewCounts
 from plimsoll.handlers.health import Metric
-from plimsoll.handlers.wakes import LONGER, Counts
+from plimsoll.handlers.wakes import LONGER, TurnCounts
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
 from plimsoll.reconcile.books import Books, Figures
 from plimsoll.reconcile.loop.controlling import Control
 
 Sample = tuple[tuple[str, ...], float]
-"""Values of the metric's labels, in their order, and the figure."""
+"""Values of the metric's labels, in their order, and the sample's value."""
 PAGE_BYTES: Final = resource.getpagesize()
 
 
 def metric(told: Own, samples: Iterable[Sample]) -> Metric:
-    """As the table has it."""
+    """A metric of the table with its samples."""
     return Metric(
         told.name, told.kind, told.text, ((_labels(told.labels, values), one) for values, one in samples)
     )
@@ -38,7 +38,7 @@ def single(told: Own, value: float) -> Metric:
 
 
 def process() -> Iterator[Metric]:
-    """Of this process, whether it acts or waits."""
+    """Metrics of this process, whether it leads or waits."""
     yield metric(own.INFO, [((__version__,), 1)])
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield single(own.CPU_SECONDS, used.ru_utime + used.ru_stime)
@@ -47,7 +47,7 @@ def process() -> Iterator[Metric]:
         yield single(own.MEMORY, int(statm.read_text().split()[1]) * PAGE_BYTES)
 
 
-def turns(counts: Counts, *, waiting: int) -> Iterator[Metric]:
+def turns(counts: TurnCounts, *, waiting: int) -> Iterator[Metric]:
     yield single(own.TURNS, counts.turns)
     yield single(own.TURNS_WAITING, waiting)
     yield single(own.TURNS_RUNNING, len(counts.running))
@@ -55,7 +55,7 @@ def turns(counts: Counts, *, waiting: int) -> Iterator[Metric]:
     yield Metric(own.TURN_SECONDS.name, "histogram", own.TURN_SECONDS.text, _buckets(counts))
 
 
-def _buckets(counts: Counts) -> Iterator[tuple[str, float]]:
+def _buckets(counts: TurnCounts) -> Iterator[tuple[str, float]]:
     below = 0
     for bound, count in zip((*(f"{bound:g}" for bound in LONGER), "+Inf"), counts.took, strict=True):
         below += count
@@ -64,7 +64,7 @@ def _buckets(counts: Counts) -> Iterator[tuple[str, float]]:
     yield "_count", below
 
 
-def reviews(counts: Reviews, *, listens: bool) -> Iterator[Metric]:
+def reviews(counts: ReviewCounts, *, listens: bool) -> Iterator[Metric]:
     yield single(own.ADMISSION_LISTENS, float(listens))
     yield metric(own.ADMISSION_REVIEWS, (((answer,), n) for answer, n in sorted(counts.answers.items())))
     yield single(own.ADMISSION_SECONDS, counts.seconds)
@@ -97,7 +97,7 @@ def _pools(inventory: Inventory) -> Iterator[Sample]:
 
 
 def deployments(books: Books) -> Iterator[Metric]:
-    """Of what turns have decided and seen."""
+    """Metrics of what turns have decided and seen."""
     yield metric(own.PLANS, sorted(books.plans.items()))
     yield metric(own.DECISIONS, sorted(books.decisions.items()))
     listed = _Listed(books)
@@ -115,8 +115,8 @@ def deployments(books: Books) -> Iterator[Metric]:
 
 
 class _Listed:
-    """Deployments by their labels as these are written: once a page and not for each figure, since they are nearly all of its
-    lines; and never where none of their metrics is asked for."""
+    """Deployments with their labels as text. The text is made once for a page and not for each figure, as deployments are nearly all of its
+    lines, and not at all where none of their metrics is asked for."""
 
     def __init__(self, books: Books) -> None:
         self._books = books
@@ -132,7 +132,7 @@ class _Listed:
 def _by_word(
     told: Own, listed: _Listed, figures_of: Callable[[Figures], Iterable[tuple[str, float]]]
 ) -> Metric:
-    """One sample for each word of the last label."""
+    """A metric with a sample for each deployment and each value of the last label."""
     label = told.labels[-1]
     samples = (
         (f'{who},{label}="{_escaped(word)}"', value)
@@ -143,7 +143,7 @@ def _by_word(
 
 
 def _single(told: Own, listed: _Listed, figure_of: Callable[[Figures], float | None]) -> Metric:
-    """One sample for each deployment of which it is known."""
+    """A metric with a sample for each deployment whose figure is known."""
     samples = ((who, value) for who, figures in listed if (value := figure_of(figures)) is not None)
     return Metric(told.name, told.kind, told.text, samples)
 
@@ -155,5 +155,5 @@ def _labels(names: Iterable[str], values: Iterable[str]) -> str:
 
 @lru_cache(1024)
 def _escaped(text: str) -> str:
-    """Nearly all are words of ours, of which there are few."""
+    """A label's value, escaped. Results are kept, as nearly all values are one of a few words."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

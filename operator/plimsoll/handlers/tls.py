@@ -1,7 +1,4 @@
-"""What the operator's servers present to whoever connects: a certificate that may be renewed while they listen.
-
-Where certificates come from, and when to look again, is each server's own.
-"""
+"""TLS of the operator's servers, whose certificates may be renewed while they listen. Each server gets its certificates itself."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ def context() -> ssl.SSLContext:
 
 
 def present(shown: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """To whoever connects next. Raises OSError where they are none or no pair, and then what was shown before stays."""
-    # One that fails leaves a context with half of it, and no connection would be taken any more.
+    """Uses a certificate for new connections. Raises OSError where certificate and key cannot be used, and then the one before stays."""
+    # Tried on another context first: a failed load leaves a context with half a pair, with which no connection succeeds.
     context().load_cert_chain(certificate, key)
     shown.load_cert_chain(certificate, key)

@@ -1,7 +1,7 @@
-"""Which deployment is to be looked at, and when: one turn of one key at a time, wakes in between make one more.
+"""Decides when each deployment has a turn: at most one turn of a key runs at a time, and wakes during a turn lead to one more.
 
-A wake carries nothing but the key, as every turn starts from what is there. A turn that fails is tried again later and
-later; one that asks for another look gets it. How many run at once is bounded, since each may plan.
+A wake is nothing but the key, as every turn starts from what is there. A turn that fails is repeated after longer and longer times. How many
+turns run at once is bounded, since each may make a plan.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ LOG: Final = logging.getLogger(__name__)
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 300.0
 LONGEST_WITHOUT_ANSWER: Final = 30.0
-"""An API server that was away for minutes must not be waited for as long again once it is back."""
+"""The longest time before a turn is repeated that failed for the API server, so that turns go on soon after the server is back."""
 AT_ONCE: Final = 16
 LONGER: Final = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-"""Seconds that turns are told apart by: a look that finds nothing to do takes one millisecond, a plan a tenth of a second."""
+"""Bounds of the histogram of turns' seconds: a turn that finds nothing to do takes a millisecond, one that plans a tenth of a second."""
 
 
 @dataclass(slots=True)
@@ -37,32 +37,32 @@ class _Key:
     queued: bool = False
     failures: int = 0
     due: float | None = None
-    """When a timer wakes it; only the earliest counts."""
+    """When a timer wakes the key. Of several timers only the earliest counts."""
 
 
 @dataclass(slots=True)
-class Counts:
-    """What the operator's own metrics and its liveness read."""
+class TurnCounts:
+    """Counts for the operator's own metrics and for its liveness probe."""
 
     turns: int = 0
     failed: int = 0
     seconds: float = 0.0
     running: dict[str, float] = field(default_factory=dict)
     failures: Counter[str] = field(default_factory=Counter)
-    """By reason: the API server's status, how it did not answer, or Bug."""
+    """Failed turns by reason: a status of the API server, the name of another of its errors, or Bug."""
     took: list[int] = field(default_factory=lambda: [0] * (len(LONGER) + 1))
-    """Turns that took up to each of LONGER and more than the one before, and those that took longer than all."""
+    """Turns by how long they took: between two bounds of LONGER each, and at last those beyond all bounds."""
 
 
 def _reason(error: Exception) -> str:
-    """In a word of which there are few."""
+    """A word for an error, of which there are few, as it is a label of a metric."""
     if isinstance(error, Refused):
         return str(error.status)
     return type(error).__name__ if isinstance(error, KubeError) else "Bug"
 
 
 class Wakes:
-    """`turn` does the work of one key and may answer in how many seconds to look again."""
+    """`turn` does the work of a key. It may return in how many seconds the key is to have another turn."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Wakes:
         self._order = count()
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.counts = Counts()
+        self.counts = TurnCounts()
 
     @property
     def waiting(self) -> int:
-        """Keys that a turn is due for."""
+        """How many keys wait for a turn that is due."""
         return len(self._ready)
 
     @property
@@ -92,11 +92,11 @@ class Wakes:
         return not self._ready and not self._tasks
 
     def __len__(self) -> int:
-        """Keys of which anything is remembered."""
+        """How many keys are remembered."""
         return len(self._keys)
 
     def wake(self, key: str) -> None:
-        """Something about it may have changed."""
+        """Gives a key a turn, as something about it may have changed."""
         state = self._keys.setdefault(key, _Key())
         if state.running:
             state.again = True
@@ -106,7 +106,7 @@ class Wakes:
             self._news.set()
 
     def wake_in(self, key: str, seconds: float) -> None:
-        """Look again later, unless an earlier look is planned already."""
+        """Gives a key a turn later, unless an earlier one is planned already."""
         state = self._keys.setdefault(key, _Key())
         due = asyncio.get_running_loop().time() + seconds
         if state.due is None or due < state.due:
@@ -115,7 +115,7 @@ class Wakes:
             self._news.set()
 
     async def run(self) -> None:
-        """Until cancelled; turns that run then are finished, those of them that can be soon."""
+        """Runs until cancelled. Turns that run then are given a little time to finish."""
         try:
             while True:
                 self._news.clear()
@@ -123,7 +123,7 @@ class Wakes:
                 while self._ready and len(self._tasks) < self._at_once:
                     self._start(self._ready.popleft())
                 if self._ready:
-                    wait = None  # a turn that ends makes news
+                    wait = None  # as many turns run as may, and the end of one sets the event
                 try:
                     # Not by wait_for, which forgets that it was cancelled where a wake comes at the same time.
                     async with asyncio.timeout(wait):
@@ -138,7 +138,7 @@ class Wakes:
                     await ended(task)
 
     def _fire(self) -> float | None:
-        """Wake the keys whose time has come; how long until the next one."""
+        """Wakes the keys whose time has come. Returns how long it is until the next one's."""
         now = asyncio.get_running_loop().time()
         while self._timers:
             due, _, key = self._timers[0]
@@ -171,7 +171,7 @@ class Wakes:
             passes = isinstance(error, KubeError) and error.passes
             longest = LONGEST_WITHOUT_ANSWER if passes else LONGEST_BACKOFF
             again = min(longest, FIRST_BACKOFF * 2 ** min(state.failures - 1, 16))
-            # What the API server answers is told in a line; anything else is a mistake of ours to be found.
+            # An answer of the API server is logged in a line, anything else with its stack, as it is a bug of ours.
             LOG.error(  # noqa: TRY400
                 "turn of %s failed, tried again in %.0f s: %s", key, again, error,
                 exc_info=not isinstance(error, KubeError), extra={"deployment": key},
@@ -187,7 +187,7 @@ class Wakes:
             state.running = False
             self._news.set()
         if state.again:
-            # Not at once after a failure: what woke it may be what fails.
+            # Not at once after a failure, as what woke it may be what makes it fail.
             if state.failures:
                 self.wake_in(key, again or FIRST_BACKOFF)
             else:
@@ -195,5 +195,5 @@ class Wakes:
         elif again is not None:
             self.wake_in(key, again)
         elif state.due is None:
-            # Nothing is to be done about it, as when it is gone: it is not remembered for ever.
+            # Nothing more is to be done about it, as when the resource is gone, so it is forgotten.
             del self._keys[key]

@@ -1,7 +1,7 @@
-"""The webhook's server and its certificate, together, for as long as the process lives: it listens once it has something to show.
+"""The webhook's server together with its certificate. It listens from when it has a certificate until the process ends.
 
-A renewed certificate is shown to whoever connects next; connections that are open stay. What keeps it from listening is told and
-tried again: whoever it is that acts goes on acting meanwhile.
+A renewed certificate is used for new connections; open ones stay. An error that keeps it from listening is logged and ends nothing, and
+listening is tried again.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 from aiohttp import web
 
 from plimsoll.handlers import tls
-from plimsoll.handlers.admission import Admission, WebhookOptions, serve
+from plimsoll.handlers.admission import Admission, WebhookOptions, serve_admission
 from plimsoll.kube.certificates import Pair
 from plimsoll.kube.door import Door
 from plimsoll.kube.keeping import Keeper, Place
 
 LOG: Final = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 5.0
-"""Between attempts to listen."""
+"""Between two attempts to listen."""
 
 
 class Webhook:
@@ -54,7 +54,7 @@ class Webhook:
         self._runner: web.AppRunner | None = None
 
     async def run(self) -> None:
-        """Until cancelled. Nobody waits for what it does before it listens."""
+        """Runs until cancelled. It warms up before it listens, so that nobody has to wait for that."""
         try:
             await self._admission.warm()
             while True:
@@ -63,12 +63,12 @@ class Webhook:
             await self.close()
 
     async def look(self) -> float:
-        """Whether the certificate is due, and what is to be shown; in how many seconds to look again."""
+        """Looks after the certificate, and begins to listen once there is one. Returns in how many seconds to look again."""
         pause = await self._keeper.look()
         if self._runner is not None or self._keeper.shown is None:
             return pause
         try:
-            self._runner = await serve(self._admission, self._host, self._port, self._context)
+            self._runner = await serve_admission(self._admission, self._host, self._port, self._context)
         except OSError as error:
             self._complain(str(error))
             return min(pause, AGAIN_SECONDS)
@@ -77,7 +77,7 @@ class Webhook:
         return pause
 
     def _complain(self, why: str) -> None:
-        """Once for as long as it stays so."""
+        """Logs a problem once for as long as it stays the same."""
         if why != self.unheard:
             self.unheard = why
             LOG.warning("the webhook does not listen, tried again every %.0f s: %s", AGAIN_SECONDS, why)
@@ -88,7 +88,7 @@ class Webhook:
         self._admission.close()
 
     def _show(self, pair: Pair) -> None:
-        # The library reads files alone; a folder that nobody else may enter, for a moment.
+        # The library only reads files, so there is a folder for a moment that nobody else may enter.
         with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
             certificate, key = Path(folder, "crt"), Path(folder, "key")
             certificate.write_text(pair.certificate)

@@ -1,12 +1,13 @@
-"""Makes a deployment's children what they should be: writes what differs, deletes what is ours and not wanted, nothing else.
+"""Makes a deployment's children what they should be: writes those that differ, and deletes those that are ours and not wanted.
 
-Server-side apply throughout. A first write says resourceVersion 1, which no object is at, so that it makes the object or fails,
-in one call, and a foreign object of the same name is never adopted; a later one says the uid, so that it meets the child that
-was seen or none. An apply leaves keys that a hand has added beside ours, as in a selector: a patch takes them away. What
-workloads need is written before them (a set's frozen template and the pinned plan above all), and a route only once there is
-what it leads to. What is not wanted goes last, that by which traffic comes first of it, and what a route has led to until now
-a turn later, when gateways have heard of it. One object's refusal stops no other's write; but while what was decided cannot be
-stored nothing goes.
+Objects are written by server-side apply. The first write of an object gives resourceVersion 1, which no object has, so that one call either
+makes the object or fails, and somebody else's object of the same name is never adopted. Later writes give the uid, so that they change the
+child that was seen or nothing. An apply leaves keys that people have added to maps of ours, as to a selector; a patch removes those.
+
+The order matters. What workloads need is written before them (above all a set's frozen template and the pinned plan), and a route only
+after what it leads to. Deletions come last, those of routes first among them; what a route has led to until now is deleted a turn later,
+when gateways know the new route. If one object is refused the others are still written, but nothing is deleted while the plan cannot be
+stored.
 """
 
 from __future__ import annotations
@@ -26,16 +27,19 @@ from plimsoll.kube.kinds import WORKLOADS, kind_of, path_of
 from plimsoll.objects import Manifest, Owner, Ref
 
 NO_VERSION: Final = "1"
-"""Of no object: etcd counts from 1, and the API server's first write of any object comes later."""
+"""A resourceVersion that no object has: etcd counts from 1, and the API server writes other things before any object."""
 _WORKLOADS: Final = frozenset(kind.name for kind in WORKLOADS)
-_NEEDED: Final = frozenset({"ServiceAccount", "ConfigMap", "ControllerRevision", "Service", "NetworkPolicy"})
-"""What pods must not start without."""
+_NEEDED_BY_PODS: Final = frozenset(
+    {"ServiceAccount", "ConfigMap", "ControllerRevision", "Service", "NetworkPolicy"}
+)
+"""Kinds without whose objects pods must not start."""
 _POOL: Final = frozenset({"InferencePool"})
-_NEEDS: Final = {**dict.fromkeys(_WORKLOADS, _NEEDED), "HTTPRoute": _POOL}
-"""What is written after others, and which of them."""
-_WAYS: Final = frozenset({"HTTPRoute", "Ingress"})
+_NEEDS: Final = {**dict.fromkeys(_WORKLOADS, _NEEDED_BY_PODS), "HTTPRoute": _POOL}
+"""Kinds that are written after others, each with those others."""
+_ROUTES: Final = frozenset({"HTTPRoute", "Ingress"})
 _LED_TO: Final = _POOL | {"Service"}
-_ROUTES: Final = _WAYS | _LED_TO
+"""Kinds that routes lead to."""
+_TRAFFIC: Final = _ROUTES | _LED_TO
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An object of a child's name that is somebody else's; it was left as it is."""
+    """Somebody else's object that has the name of a child; it was left as it is."""
 
     ref: Ref
     by: str
-    """Its controller as Kind name, or who wrote it."""
+    """Kind and name of its controller, or who wrote it."""
 
     def __str__(self) -> str:
         return f"{self.ref} is there already and belongs to {self.by}"
@@ -63,19 +67,19 @@ class Taken:
 
 @dataclass(slots=True)
 class Applied:
-    """What one turn has written. Nothing in it means that all is as wanted."""
+    """What a turn has written. It is empty where everything was as wanted."""
 
     written: list[Ref] = field(default_factory=list)
     deleted: list[Ref] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     waiting: list[Ref] = field(default_factory=list)
-    """Objects of these names are being deleted, or were replaced just now; when that is seen it wakes the owner."""
+    """Names whose objects are being deleted or were just replaced. The owner gets another turn when that is seen."""
     held: list[Ref] = field(default_factory=list)
-    """Workloads and routes that were not written, since something that they need could not be."""
+    """Workloads and routes that were not written, since something that they need could not be written."""
 
     def sort(self) -> None:
-        """Calls end in any order; what is told of them must not."""
+        """Makes the order independent of that in which calls ended."""
         for refs in (self.written, self.deleted, self.waiting, self.held):
             refs.sort()
         self.taken.sort(key=lambda one: one.ref)
@@ -87,13 +91,13 @@ class Applied:
 
     @property
     def lasts(self) -> bool:
-        """Whether the same would meet the same again: all is as wanted, or what is missing was refused for what it is."""
+        """Whether applying the same objects again would change nothing: everything is as wanted, or the objects themselves are invalid."""
         invalid = all(isinstance(refusal.error, Invalid) for refusal in self.refused)
         return invalid and not (self.taken or self.waiting or (self.held and not self.refused))
 
     @property
     def passing(self) -> bool:
-        """Whether trying again may help though nobody does anything."""
+        """Whether a refusal may pass without anybody doing anything."""
         return any(refusal.error.passes for refusal in self.refused)
 
 
@@ -110,9 +114,9 @@ class Applier:
         prune: bool = True,
         spared: frozenset[str] = frozenset(),
     ) -> Applied:
-        """Raises nothing for what one object meets; the children's index knows of each write when this returns.
+        """Errors of single objects are in the result and are not raised. When this returns, the children's index knows of each write.
 
-        Without `prune` nothing is deleted; objects of sets that are `spared`, by their label, never are.
+        Without `prune` nothing is deleted. Objects of the `spared` sets (by their label's value) are never deleted.
         """
         have = dict(self._children.of(owner.key))
         applied = Applied()
@@ -133,7 +137,7 @@ class Applier:
                 ref for ref, child in have.items() if child.set in spared or kind_of(ref).lasts
             }
             if applied.held:
-                # A route leads to where it led; nothing else waits for that, as replicas that hold GPUs end here too.
+                # The old route stays, so what it leads to stays too. Everything else is deleted, as replicas there may hold GPUs.
                 stay |= {ref for ref in have if ref.kind in _LED_TO}
             await self._prune(owner, stay, have, applied)
         applied.sort()
@@ -148,7 +152,7 @@ class Applier:
     async def _write(self, owner: Owner, wanted: Manifest, child: Child | None, applied: Applied) -> None:
         ref = wanted.ref
         if child is not None and (child.leaving or child.owner_uid not in (owner.uid, "")):
-            # The second was a resource's that had this name before: the garbage collector is on its way.
+            # A child of another uid belongs to a resource that had this name before; the garbage collector will delete it.
             applied.waiting.append(ref)
             return
         try:
@@ -161,20 +165,20 @@ class Applier:
                 (applied.written if done else applied.waiting).append(ref)
         except KubeError as error:
             if is_another(error):
-                # The index is behind: what tells it of the change wakes the owner.
+                # The index is out of date. The event that brings it up to date gives the owner another turn.
                 applied.waiting.append(ref)
             else:
                 applied.refused.append(Refusal(ref, error))
 
     async def _change(self, wanted: Manifest, child: Child) -> bool:
-        """Whether it is as wanted; else it went meanwhile, and the next turn makes it anew."""
+        """True once the child is as wanted; False where it was deleted meanwhile, so that the next turn makes it again."""
         try:
             await self._send(wanted, uid=child.uid)
         except Invalid as error:
             if child.clean or is_another(error):
                 raise
-            # What somebody added (a second port, a budget's other bound) stays beside ours when we apply, and the two may not
-            # go together: a merge patch puts our lists in the place of those that are there, and takes their fields away.
+            # What somebody has added (a second port, a budget's other bound) stays when we apply, and may be invalid together with our
+            # fields. A merge patch replaces whole lists by ours and removes the fields that others have added.
             path = path_of(wanted.ref)
             try:
                 found = await self._door.get(path, metadata=True)
@@ -194,11 +198,11 @@ class Applier:
         try:
             await self._send(wanted, resourceVersion=NO_VERSION)
         except Conflict:
-            # It is there, though the index does not have it: ours whose labels were taken away, or somebody else's.
+            # The object exists though the index does not have it: either it is ours and lost its labels, or it is somebody else's.
             try:
                 found = await self._door.get(path_of(ref), metadata=True)
             except NotFound:
-                # It went in between, or it was a quota whose count another write has changed: the next turn makes it.
+                # It was deleted in between, or the conflict was about a quota that another write has just changed.
                 applied.waiting.append(ref)
                 return
             metadata = found["metadata"]
@@ -220,13 +224,15 @@ class Applier:
         )
         for over in added_by_others(answer["metadata"], wanted.body):
             over["metadata"] = {"uid": answer["metadata"]["uid"]}
-            with suppress(Invalid, NotFound):  # some fields stay as they were set once; or it went meanwhile
+            with suppress(
+                Invalid, NotFound
+            ):  # the field cannot be changed, or the object was deleted meanwhile
                 await self._noted(
                     ref, self._door.patch(path, over, manager=names.MANAGER_CHILDREN, metadata=not seen_whole)
                 )
 
     async def _noted(self, ref: Ref, write: Awaitable[Object]) -> Object:
-        """What a write of ours answers, of which the children's index is told."""
+        """The answer to a write of ours, which the children's index is told of."""
         self._children.writing(ref)
         answer: Object | None = None
         try:
@@ -243,12 +249,12 @@ class Applier:
             for ref, child in have.items()
             if ref not in wanted and not child.leaving and _ends(owner, child)
         )
-        if any(ref.kind in _WAYS for ref in applied.written):
+        if any(ref.kind in _ROUTES for ref in applied.written):
             applied.waiting += [ref for ref in unwanted if ref.kind in _LED_TO]
             unwanted = [ref for ref in unwanted if ref.kind not in _LED_TO]
-        for step in range(3):
-            now = [ref for ref in unwanted if _step(ref) == step]
-            await asyncio.gather(*(self._delete(ref, have[ref], applied) for ref in now))
+        for step in _STEPS:
+            due = [ref for ref in unwanted if _step(ref) == step]
+            await asyncio.gather(*(self._delete(ref, have[ref], applied) for ref in due))
             if applied.passing:
                 return
 
@@ -266,7 +272,7 @@ class Applier:
 
 
 def _is_record(wanted: Manifest) -> bool:
-    """Of what was decided, by which the next operator goes on: nothing goes for a decision that is not in it."""
+    """Whether an object is the record of what was decided. Nothing is deleted for a decision that is not on record."""
     return names.PLAN_KEY in (wanted.body.get("data") or {})
 
 
@@ -282,21 +288,26 @@ def _differs(owner: Owner, wanted: Manifest, child: Child | None) -> bool:
 
 
 def _ends(owner: Owner, child: Child) -> bool:
-    """Whether it is the owner's to end: its own, or of a set whose owner was taken away, as by a deletion that leaves orphans. Their
-    pods hold GPUs, and nobody else looks after them."""
+    """Whether a child may be deleted for the owner: it is the owner's, or an orphaned object of a set (as a deletion with orphaning leaves
+    them), since its pods hold GPUs and nobody else looks after them."""
     left = not (child.owner_uid or child.holder) and child.set and child.hash
     return child.owner_uid == owner.uid or bool(left)
 
 
 def _step(ref: Ref) -> int:
-    """Routes go before workloads, so that nothing is sent to what goes; what pods were started with goes last."""
-    if ref.kind in _ROUTES:
+    """The step in which a kind is deleted: routes before workloads, so that no request goes to pods that end; what pods were started with
+    comes last."""
+    if ref.kind in _TRAFFIC:
         return 0
     return 1 if ref.kind in _WORKLOADS else 2
 
 
+_STEPS: Final = range(3)
+
+
 def _ours(owner: Owner, metadata: Object) -> bool:
-    """Controlled by the owner; or by nobody, but written by us before, as when someone took the owner away."""
+    """Whether an object is the owner's: it is controlled by the owner, or by nobody but was written by us, as after somebody removed its
+    owner reference."""
     controller = controller_of(metadata)
     if controller is not None:
         return bool(controller["uid"] == owner.uid)

@@ -1,4 +1,4 @@
-"""One call from outside the cluster, as a person's hand makes it: by a kubeconfig's context, with that person's rights."""
+"""Single calls from outside the cluster on behalf of a person: by a context of their kubeconfig, with their rights."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ TIMEOUT_SECONDS: Final = 30
 
 
 class ClusterUnreadable(RuntimeError):
-    """A cluster that cannot be asked, or does not let its nodes and pods be listed; says what would help."""
+    """A cluster cannot be asked, or does not let its nodes and pods be listed. The message says what would help."""
 
 
 class ContextUnknown(ClusterUnreadable):
-    """No cluster was asked, as the kubeconfig does not lead to one."""
+    """No cluster was asked, as the kubeconfig names none that can be used."""
 
 
 class Unanswered(ClusterUnreadable):
-    """Nobody answered, or only to say that they cannot now: the same may be asked again."""
+    """There was no answer, or only that the server cannot answer now. The same call may be tried again."""
 
 
 def client_of(context: str | None) -> ApiClient:
-    """Of a context of the kubeconfig, or of the current one."""
+    """A client for a context of the kubeconfig, or for the current one."""
     try:
         client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, ValueError) as error:
@@ -46,7 +46,7 @@ def call(
     query: Sequence[tuple[str, object]] = (),
     timeout_seconds: int = TIMEOUT_SECONDS,
 ) -> tuple[int, str, bytes]:
-    """Status, reason and text of the answer, whatever it says; Unanswered where there is none. `media` is the body's type."""
+    """Status, reason and text of the answer, whatever its status; raises Unanswered where there is none. `media` is the body's type."""
     headers = {"Accept": "application/json"} | ({"Content-Type": media} if media else {})
     request = client.param_serialize(
         method,

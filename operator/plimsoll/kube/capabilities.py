@@ -1,6 +1,6 @@
-"""Which optional kinds the cluster serves, in the versions that we read and write; looked up again when CRDs come and go.
+"""Which optional kinds the cluster serves, in the versions that we read and write. It is looked up again when CRDs come and go.
 
-Asked of discovery and not of the CRDs, since an API may also be there without one, and is there only once it is served.
+Discovery is asked and not the CRDs, since an API may be served without a CRD, and a CRD is there before its API is served.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from plimsoll.kube.watchers import Watched
 LOG: Final = logging.getLogger(__name__)
 OPTIONAL: Final = (*(kind for kind in CHILDREN if kind.optional), SCALED_OBJECT, *SLICES, *CLAIMS)
 LOOK_SECONDS: Final = 300.0
-"""Without a word from the CRDs, as where they may not be watched."""
+"""Between two looks while no change of a CRD is seen, as where CRDs may not be watched."""
 SETTLE_SECONDS: Final = 2.0
-"""A CRD is told of before it is served: measured 0.1 to 1.3 s."""
+"""How long after a change of a CRD to look again, as a CRD is seen 0.1 to 1.3 s before it is served."""
 
 
 class Served(Watched):
-    """`changed` is called when what is served is no longer what it was."""
+    """`changed` is called when other kinds are served than before."""
 
     def __init__(
         self, door: Door, changed: Callable[[], None], *, pace: Pace | None = None, crds: bool = True
@@ -63,7 +63,7 @@ class Served(Watched):
         return next((kind for kind in kinds if kind in self.kinds), None)
 
     def put(self, item: Object, *, as_of: int | None) -> None:
-        """A CRD; those that were there at the start have been seen by looking."""
+        """A CRD has changed. Those that are merely listed are nothing new, as discovery was asked at the start."""
         if as_of is None and _group(item["metadata"]["name"]) in _GROUPS:
             self._told.set()
 
@@ -93,7 +93,7 @@ class Served(Watched):
             LOG.warning("what the cluster serves is not known anew: %s", error)
             return
         except Exception:
-            # An answer that is not as discovery's are must not end the looking: the next one may be.
+            # A malformed answer must not end the task, as the next one may be well-formed.
             LOG.exception("what the cluster serves cannot be read")
             return
         if found != self.kinds:

@@ -1,7 +1,7 @@
-"""Certificates of the admission webhook: an authority that signs one certificate and is forgotten, and when the next is due.
+"""Certificates of the admission webhook: an authority that signs one certificate and whose key is thrown away, and when the next is due.
 
-Pure but for the keys' randomness; where they are kept is `keeping`'s. No authority's key is ever kept: each renewal makes a new
-authority, whose certificate stands in the bundle beside the one before until callers know it, so that no call is refused.
+These are pure functions but for the keys' randomness; `keeping` stores the results. Each renewal makes a new authority. Its certificate is
+in the bundle together with the previous one until all callers know it, so that no call fails.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFE: Final = timedelta(days=90)
 RENEW_AFTER: Final = LIFE * 2 / 3
 SETTLE: Final = timedelta(minutes=5)
-"""How long a new authority has stood in the bundle before its certificate is shown: every API server has heard of it then."""
+"""How long a new authority is in the bundle before its certificate is used, so that every API server knows it by then."""
 SKEW: Final = timedelta(hours=1)
-"""Clocks may be wrong by so much: a certificate counts from before it was made."""
+"""How wrong clocks may be: a certificate is valid from this long before it was made."""
 
 CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
@@ -41,11 +41,11 @@ class Kept:
     """What the Secret holds, as PEM."""
 
     shown: Pair
-    """What the server presents."""
+    """The certificate and key that the server uses."""
     authorities: str
-    """What a caller is to trust: all that signed a certificate that may be shown."""
+    """The bundle that a caller is to trust: the authorities of all certificates that the server may use."""
     next: Pair | None = None
-    """What is shown once everybody trusts its authority."""
+    """The pair that the server uses next, once all callers trust its authority."""
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> Self | None:
@@ -66,7 +66,7 @@ class Kept:
 
 
 def renewed(kept: Kept | None, hosts: Sequence[str], now: datetime) -> Kept:
-    """What should be kept now; the same where nothing is due. `now` knows its zone."""
+    """What should be kept now, which is `kept` itself where nothing is due. `now` has a time zone."""
     if kept is None or not _good(kept, hosts, now):
         pair, authority = made(hosts, now)
         return Kept(shown=pair, authorities=authority)
@@ -83,8 +83,8 @@ def renewed(kept: Kept | None, hosts: Sequence[str], now: datetime) -> Kept:
 def made(hosts: Sequence[str], now: datetime) -> tuple[Pair, str]:
     """A certificate for these names and addresses, and the authority that signed it."""
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    # A name of its own, by which the bundle is sorted out later.
-    authority = _named(f"plimsoll webhook {secrets.token_hex(8)}")
+    # The name is unique, so that the authority of a certificate can be found in the bundle later.
+    authority = _common_name(f"plimsoll webhook {secrets.token_hex(8)}")
     issuer = (
         _builder(authority, authority, authority_key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -92,7 +92,7 @@ def made(hosts: Sequence[str], now: datetime) -> tuple[Pair, str]:
         .sign(authority_key, hashes.SHA256())
     )
     certificate = (
-        _builder(_named(hosts[0]), authority, key.public_key(), now)
+        _builder(_common_name(hosts[0]), authority, key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -109,7 +109,7 @@ def made(hosts: Sequence[str], now: datetime) -> tuple[Pair, str]:
 
 
 def _good(kept: Kept, hosts: Iterable[str], now: datetime) -> bool:
-    """Whether it can be shown at all: a pair, for these names, not at its end, and signed by one of the bundle."""
+    """Whether what is shown can be used: key and certificate fit, it is for these names, not expired, and signed by one of the bundle."""
     try:
         certificate = x509.load_pem_x509_certificate(kept.shown.certificate.encode())
         key = serialization.load_pem_private_key(kept.shown.key.encode(), None)
@@ -123,7 +123,7 @@ def _good(kept: Kept, hosts: Iterable[str], now: datetime) -> bool:
 
 
 def _signer_of(kept: Kept) -> str:
-    """Of the bundle, the authority of what is shown."""
+    """The authority in the bundle that signed the certificate which is shown; empty where none did."""
     certificate = x509.load_pem_x509_certificate(kept.shown.certificate.encode())
     bundle = x509.load_pem_x509_certificates(kept.authorities.encode())
     return next((_pem(one) for one in bundle if one.subject == certificate.issuer), "")
@@ -148,8 +148,8 @@ def _builder(
     )
 
 
-def _named(text: str) -> x509.Name:
-    # Longer ones do not fit; who calls looks at the alternative names alone.
+def _common_name(text: str) -> x509.Name:
+    # A common name may have 64 characters. Cutting it does no harm, as callers check the alternative names alone.
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 

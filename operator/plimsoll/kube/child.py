@@ -1,8 +1,8 @@
-"""One child as the index keeps it: what is compared, and no more. Read from an object, or from its metadata alone.
+"""A child as the index keeps it, with what is compared and no more. It is read from an object, or from its metadata alone.
 
-A child is told to be changed by its `mark`. Where the API counts generations (of the spec), a mark is made of that, of labels,
-annotations and owners, so that a status that moves all the time is no change. Kinds without a generation (ConfigMap, Service,
-ServiceAccount, ControllerRevision) have little or no status, and there any new version is a change.
+A child has changed where its `mark` differs. For kinds with a generation (which counts changes of the spec) the mark is made of that, of
+labels, annotations and owners, so that a status that moves all the time is no change. Kinds without one (ConfigMap, Service,
+ServiceAccount, ControllerRevision) have little or no status, so there any new version is a change.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from plimsoll.objects import Ref
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 _SERVANTS: Final = frozenset({names.MANAGER_CHILDREN, "kube-controller-manager", "kube-scheduler"})
-"""Whose writes to a child are as they should be."""
+"""Field managers whose writes to a child are expected."""
 _EVERYBODYS: Final = frozenset({"labels", "annotations"})
 
 
 class Workload(NamedTuple):
-    """What an object that makes pods asks for."""
+    """How many replicas and pods an object asks for."""
 
     replicas: int
     pods: int
-    """Of each replica."""
+    """Pods of each replica."""
     group: int | None = None
-    """The replica's number, where each replica has objects of its own; then `pods` are this object's."""
+    """The replica's number, where each replica has objects of its own. Then `pods` are those of this object alone."""
 
 
 class Child(NamedTuple):
     ref: Ref
     owner: str
-    """namespace/name of the deployment of ours that it belongs to."""
+    """namespace/name of the LLMDeployment that it belongs to."""
     uid: str
     version: str
     owner_uid: str
-    """Of its controller, if that is a deployment of ours; else empty."""
+    """Uid of its controller, if that is an LLMDeployment; else empty."""
     holder: str
-    """Its controller as Kind name, if that is none of ours; else empty."""
+    """Kind and name of its controller, if that is no LLMDeployment; else empty."""
     hash: str
     mark: int
     clean: bool
-    """As we wrote it last, as far as can be told: nobody has edited it since."""
+    """Whether nobody is known to have edited it since we wrote it last."""
     leaving: bool
     created: float
     set: str
     failed: str
     workload: Workload | None
     turn: str = ""
-    """On the pinned plan: what the turn that wrote it left behind."""
+    """On the pinned plan: the digest of what the last turn left behind."""
     refused: str = ""
-    """Why the API server does not let its pods be made, as long as it says so."""
+    """Why the API server refuses its pods, as long as it does."""
 
     def belongs_to(self, uid: str) -> bool:
-        """To the deployment of this uid, and not to one that had its name before; whose owner was taken away is its again."""
+        """Whether it belongs to the deployment of this uid, and not to one that had the name before. A child without an owner does."""
         return self.owner_uid in (uid, "")
 
 
 def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child | None:
-    """None for what belongs to no deployment of ours. Without `clean` the object's field managers tell."""
+    """The child, or None where the object belongs to no LLMDeployment. Without `clean` that follows from the object's field managers."""
     metadata = item["metadata"]
     labels: dict[str, str] = metadata.get("labels") or {}
     annotations: dict[str, str] = metadata.get("annotations") or {}
@@ -95,7 +95,7 @@ def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child 
 
 
 def controller_of(metadata: Object) -> Object | None:
-    """The owner reference that says who looks after it."""
+    """The owner reference of an object's controller."""
     found: Object | None = next(
         (one for one in metadata.get("ownerReferences") or () if one.get("controller")), None
     )
@@ -118,7 +118,7 @@ def _mark(metadata: Object, labels: dict[str, str], annotations: dict[str, str])
 
 
 def written_by_others(metadata: Object, part: str) -> frozenset[str]:
-    """Fields of a part of the object, as its spec, that a hand has written."""
+    """Fields in a part of the object (as its spec) that others than we and Kubernetes' controllers have written."""
     return frozenset(
         field.removeprefix("f:")
         for entry in _others(metadata)
@@ -128,8 +128,8 @@ def written_by_others(metadata: Object, part: str) -> frozenset[str]:
 
 
 def added_by_others(metadata: Object, body: Mapping[str, Any]) -> list[Object]:
-    """Merge patches that take away what hands have put beside our own keys into maps of a body of ours, as a selector, which would
-    choose nothing by them. Labels and annotations are everybody's, and what an API defaults or adds to a spec is no such key."""
+    """Merge patches that remove keys which others have added to maps of texts that we wrote, as to a selector, which would then select
+    nothing. Labels and annotations may have anybody's keys. Fields that an API defaults or adds to a spec are not removed."""
     parts = {part: value for part, value in body.items() if part != "metadata" and isinstance(value, dict)}
     found = (_added(entry.get("fieldsV1") or {}, parts) for entry in _others(metadata))
     return [one for one in found if one]
@@ -154,7 +154,7 @@ def _untouched(metadata: Object) -> bool:
 
 
 def _others(metadata: Object) -> list[Object]:
-    """What anybody has written but us, and those who make pods of it; writes to its status aside."""
+    """Entries of managed fields that others than we and Kubernetes' controllers have written, without those of the status."""
     return [
         one
         for one in metadata.get("managedFields") or ()

@@ -1,8 +1,8 @@
-"""Which children each deployment has in the cluster, kept from watches, and whose turn a change to one of them calls for.
+"""The index of the children that each deployment has in the cluster, kept up to date by watches.
 
-Children are many and are seen by their metadata; only those that make pods are read whole, for their replicas. A change wakes
-the owner, unless it is our own write seen back: the index is brought to what a write answered before its event is looked at,
-and events that come while a write is under way wait for its answer. What is done about a change is a turn's to decide.
+There are many children, so only their metadata is watched; those that make pods are read whole, for their replicas. A change of a child
+wakes its deployment, unless it is our own write that comes back as an event. To tell these apart the index takes over the answer to a write
+before it looks at its event, and events that come while a write is under way wait for its answer.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from plimsoll import names
 from plimsoll.kube.child import Child, read_child
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.kinds import CHILDREN, WORKLOADS, Kind, kind_of
+from plimsoll.kube.kinds import CHILDREN, OURS, WORKLOADS, Kind, kind_of
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import Source
 from plimsoll.objects import Ref
 
-SELECTOR: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
 NONE: Final[Mapping[Ref, Child]] = {}
 
 Wake = Callable[[str], None]
-"""Is told a deployment's namespace/name."""
+"""Called with the namespace/name of a deployment that is to have a turn."""
 
 
 class Children(Watched):
@@ -34,21 +32,21 @@ class Children(Watched):
         super().__init__(door, pace, namespaces)
         self._known: dict[str, dict[Ref, Child]] = {kind.name: {} for kind in CHILDREN}
         self._by_owner: dict[str, dict[Ref, Child]] = {}
-        self._writing: dict[Ref, _Seen | None] = {}
-        """Writes under way, and what was seen of the object meanwhile."""
+        self._writing: dict[Ref, _SeenMeanwhile | None] = {}
+        """Objects that are being written, with what was seen of them meanwhile."""
         self._our_deletions: set[str] = set()
-        """By uid, until they are seen to be gone."""
+        """Uids of children that we deleted, until they are seen to be gone."""
 
     def start(self, served: Iterable[Kind] = ()) -> None:
-        """Watch all kinds of children; of the optional ones those that are served."""
+        """Watches all kinds of children, of the optional ones only those that are served."""
         chosen = set(served)
         for kind in CHILDREN:
             if not kind.optional or kind in chosen:
                 for source in self._sources(kind):
-                    self._watchers.start(source, _KindOfChildren(self, kind, source.namespace))
+                    self._watchers.start(source, _ChildrenSink(self, kind, source.namespace))
 
     async def serve(self, served: Iterable[Kind]) -> None:
-        """These optional kinds and no others are served from now on."""
+        """Watches these optional kinds and no others from now on, as no others are served."""
         chosen = set(served)
         for kind in CHILDREN:
             if kind.optional and kind not in chosen:
@@ -69,18 +67,18 @@ class Children(Watched):
         return self._known[kind]
 
     def writing(self, ref: Ref) -> None:
-        """A write of this object begins: what is seen of it from now on wakes nobody until its answer is known."""
+        """A write of this object begins. What is seen of it from now on wakes nobody until the answer is known."""
         self._writing[ref] = None
 
     def wrote(self, ref: Ref, answer: Object | None) -> None:
-        """The write has ended, with this object; or without an answer, and then whatever was seen meanwhile counts."""
+        """The write has ended with this answer. Where there is none, whatever was seen meanwhile counts as a change."""
         seen = self._writing.pop(ref, None)
         child = read_child(kind_of(ref), answer, clean=True) if answer is not None else None
         if child is None:
             if seen is not None:
                 self._wake(seen.child.owner)
         elif seen is not None and _older(child, seen.child):
-            # Somebody else wrote after us, or took it away.
+            # Somebody else wrote it after us, or deleted it.
             self._wake(seen.child.owner)
         else:
             known = self._known[ref.kind].get(ref)
@@ -88,17 +86,17 @@ class Children(Watched):
                 child = child._replace(workload=known.workload)
             self._keep(child)
             if known is not None and known.refused != child.refused:
-                # The turn that wrote it looked before; the event of this version will be no news.
+                # The turn that wrote it does not know this yet, and the event of this version will not wake anybody.
                 self._wake(child.owner)
 
     def deleting(self, ref: Ref) -> None:
-        """We are about to delete it: what is seen of it from now on wakes nobody."""
+        """A deletion of ours begins. What is seen of the object from now on wakes nobody."""
         known = self._known[ref.kind].get(ref)
         if known is not None:
             self._our_deletions.add(known.uid)
 
     def deleted(self, ref: Ref, *, done: bool) -> None:
-        """The call has ended. Until it is seen to be gone it counts as leaving."""
+        """The deletion has ended. If it was accepted the child counts as leaving until it is seen to be gone."""
         known = self._known[ref.kind].get(ref)
         if known is not None and known.uid in self._our_deletions:
             if done:
@@ -107,14 +105,14 @@ class Children(Watched):
                 self._our_deletions.discard(known.uid)
 
     def seen(self, child: Child, *, as_of: int | None, first: bool) -> None:
-        """In a list as of a version, or in an event; `first`: no list of its kind has been complete yet."""
+        """A child was seen in a list of version `as_of`, or in an event where that is None. `first`: no list of its kind is complete yet."""
         known = self._known[child.ref.kind].get(child.ref)
         if known is not None and _newer(known, child, as_of):
             return
         if known is None or known.uid != child.uid:
             if known is not None:
                 self._our_deletions.discard(known.uid)
-            # At a start every owner has a turn of its own as it is listed.
+            # At the start of the operator every deployment gets a turn anyway, as it is listed.
             quiet = first and known is None
         elif known.version == child.version:
             child = child._replace(clean=known.clean, leaving=known.leaving or child.leaving)
@@ -127,7 +125,7 @@ class Children(Watched):
         self._tell(child, quiet=quiet or child.uid in self._our_deletions)
 
     def gone(self, child: Child) -> None:
-        """Was seen to be no more."""
+        """A child was seen to be gone."""
         known = self._known[child.ref.kind].get(child.ref)
         if known is None or known.uid != child.uid:
             return
@@ -139,7 +137,7 @@ class Children(Watched):
 
     def _tell(self, child: Child, *, quiet: bool, gone: bool = False) -> None:
         if child.ref in self._writing:
-            self._writing[child.ref] = _Seen(child, gone)
+            self._writing[child.ref] = _SeenMeanwhile(child, gone)
         elif not quiet:
             self._wake(child.owner)
 
@@ -157,15 +155,15 @@ class Children(Watched):
             del self._by_owner[child.owner]
 
     def _sources(self, kind: Kind) -> list[Source]:
-        return self._watchers.sources(kind, selector=SELECTOR, metadata=kind not in WORKLOADS)
+        return self._watchers.sources(kind, selector=OURS, metadata=kind not in WORKLOADS)
 
 
-class _Seen(NamedTuple):
+class _SeenMeanwhile(NamedTuple):
     child: Child
     gone: bool
 
 
-class _KindOfChildren:
+class _ChildrenSink:
     """The sink of one watcher."""
 
     def __init__(self, children: Children, kind: Kind, namespace: str) -> None:
@@ -188,13 +186,13 @@ class _KindOfChildren:
         self._listed = True
         for ref, child in list(self._children.known(self._kind.name).items()):
             ours = self._namespace in ("", ref.namespace)
-            # What we have written since the list was made is not in it.
+            # The list does not have what we have written since it was made.
             if ours and f"{ref.namespace}/{ref.name}" not in keys and int(child.version) <= as_of:
                 self._children.gone(child)
 
 
 def _newer(known: Child, child: Child, as_of: int | None) -> bool:
-    """Whether what is known is younger than what is told, as the answer to a write of ours may be."""
+    """Whether the index has a newer version than what is told now, as from the answer to a write of ours."""
     return _older(child, known) if as_of is None else int(known.version) > as_of
 
 

@@ -1,7 +1,7 @@
-"""Where the API server is, and who we say we are: the client library's configuration, kept fresh for requests of our own.
+"""The address of the API server and our credentials: the client library's configuration, kept fresh for requests of our own.
 
-Contexts, certificates, exec plugins and the pod's token are the library's work. It blocks (files, plugins' processes), so it
-is asked in a thread, at most once in half a minute, and once more when the server says that it no longer knows us.
+The library handles contexts, certificates, exec plugins and the pod's token. It blocks (on files and on plugins' processes), so it is called
+in a thread, at most twice a minute, and additionally when the server does not accept our token.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from plimsoll.kube.pace import Pace
 
 LOG: Final = logging.getLogger(__name__)
 FRESH_SECONDS: Final = 30.0
-"""The library re-reads a pod's token once a minute; tokens are renewed when a fifth of an hour is left."""
+"""How long credentials are used before they are read again. Tokens are renewed when about twelve minutes of them are left, and the library
+itself re-reads a pod's token once a minute, so this is often enough."""
 RENEW_SECONDS: Final = 5.0
-"""Between attempts to be known again, so that a token that was revoked does not run a plugin for each request."""
+"""Between two attempts to get a new token after one was not accepted, so that a revoked token does not run a plugin for each request."""
 
 
 class NoCluster(KubeError):
-    """There is no usable configuration; says what was tried."""
+    """There is no usable configuration. The message says what was tried."""
 
     passes = False
 
 
 def configuration(context: str | None = None, file: str | None = None) -> Configuration:
-    """The pod's own where there is one and nothing else is named, else a kubeconfig's context. Blocks."""
+    """The pod's own configuration where there is one and no file or context is named, else that of a kubeconfig's context. Blocks."""
     found = Configuration()
     if context is None and file is None:
         try:
@@ -53,7 +54,7 @@ def configuration(context: str | None = None, file: str | None = None) -> Config
 
 
 class Access:
-    """Ask it before each request; it answers at once, unless something must be read again."""
+    """Gives credentials for each request. It answers at once, unless something has to be read again."""
 
     def __init__(self, load: Callable[[], Configuration], pace: Pace) -> None:
         self._load = load
@@ -68,7 +69,7 @@ class Access:
     async def find(
         cls, context: str | None = None, *, file: str | None = None, pace: Pace | None = None
     ) -> Access:
-        """Of a kubeconfig (KUBECONFIG, or this file), or of the pod that this runs in."""
+        """Access by a kubeconfig (KUBECONFIG, or this file), or by the account of the pod that this runs in."""
         return await asyncio.to_thread(cls, lambda: configuration(context, file), pace or Pace())
 
     @property
@@ -81,7 +82,7 @@ class Access:
 
     @property
     def server_name(self) -> str | None:
-        """That the certificate is for, where it is not the address's."""
+        """The name that the server's certificate is for, where it differs from the address."""
         return self._configuration.tls_server_name or None
 
     @property
@@ -107,7 +108,7 @@ class Access:
         return self.token
 
     async def unknown(self, token: str | None) -> bool:
-        """The server did not know this token: whether there is another one now."""
+        """The server did not accept this token. Whether there is another one now."""
         async with self._lock:
             if self.token == token and self._pace.now() - self._renewed > RENEW_SECONDS:
                 self._renewed = self._pace.now()
@@ -121,7 +122,7 @@ class Access:
                 hook(self._configuration)
             self._take()
         except (ConfigException, OSError, ValueError) as error:
-            # A file that is being replaced, a plugin that fails: what we have may be good for a while yet.
+            # A file may be in the middle of being replaced, or a plugin fail; the credentials that we have may still be good.
             LOG.warning("credentials could not be read again: %s", error)
 
     def _reload(self) -> None:
@@ -132,7 +133,7 @@ class Access:
             LOG.warning("credentials that the server does not know could not be read again: %s", error)
 
     def _take(self) -> None:
-        """The certificates, where the files are other ones than before."""
+        """Loads the certificates, where their files are other ones than before."""
         found = self._configuration
         files = (found.ssl_ca_cert, found.cert_file, found.key_file)
         if files == self._files:

@@ -1,8 +1,8 @@
-"""The one way in and out of the API server: JSON by path, on the event loop.
+"""All of the operator's calls to the API server: JSON by path, on the event loop.
 
-Every call has a timeout, and at most 60 are under way at once, reads apart from writes (watches not counted), so that a burst
-of writes never starves the lists that a turn waits for. 429 is waited out here; a failed read is repeated here, since a list
-of many pages would else never end on a bad day; a failed write is the caller's to judge. What is read and why is left to others.
+Every call has a timeout, and at most 60 run at once (watches not counted). Reads and writes have bounds of their own, so that a burst of
+writes never holds up the lists that a turn waits for. After status 429 a call is repeated later. A failed read is repeated too, as a list of
+many pages might otherwise never be complete; what to do about a failed write is left to the caller.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ Object = dict[str, Any]
 
 READS: Final = 16
 WRITES: Final = 44
-"""In flight. Measured on a real API server: 32 and 64 writers end a burst at the same time."""
-PAGE: Final = 200
-"""Of metadata, which take 5 KB each for a moment. At a start seven kinds are read at once, and 500 of each were 20 MB."""
+"""Calls of each sort that may run at once. On a real API server 32 and 64 writers took equally long for a burst."""
+METADATA_PAGE: Final = 200
+"""Objects on a page whose metadata alone is read. Each takes 5 KB for a moment: with pages of 500 the seven kinds that are read at the
+start took 20 MB."""
 WHOLE_PAGE: Final = 100
-"""Of objects that are read whole: 500 Deployments take 26 MB for a moment, and nobody else gets a word in while they are read."""
+"""Objects on a page that are read whole: 500 Deployments take 26 MB for a moment, and block the event loop while they are parsed."""
 CALL_SECONDS: Final = 20.0
 TRIES: Final = 5
-"""Of a read that fails, and of any call that is told to come later."""
+"""How often a read that fails is tried, and any call that is answered with 429."""
 LONGEST_WAIT_SECONDS: Final = 30.0
-"""Whatever Retry-After says."""
+"""How long Retry-After is obeyed at most."""
 WATCH_SECONDS: Final = 300
 SILENCE_SECONDS: Final = 70.0
-"""Bookmarks come about once a minute; a watch without one is dead, or of a kind that has none."""
+"""How long a watch may be silent. Bookmarks come about once a minute, so such a watch is dead, or of a kind that has no bookmarks."""
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
@@ -51,7 +52,7 @@ class Page:
 
     items: list[Object]
     version: str
-    """Of the whole list: where a watch goes on."""
+    """Version of the whole list, from which a watch goes on."""
 
 
 class Door:
@@ -68,7 +69,7 @@ class Door:
         seconds: float = CALL_SECONDS,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
-        """`seconds` is the longest that one call may take, `silence_seconds` that a watch may say nothing."""
+        """`seconds` is how long a call may take at most, `silence_seconds` how long a watch may be silent."""
         self._pace = pace or Pace()
         self._transport = Transport(access, self._pace)
         self._may_write = may_write
@@ -91,13 +92,19 @@ class Door:
         return self._transport.calls
 
     async def get(self, path: str, *, metadata: bool = False) -> Object:
-        """One object, or what else a path answers."""
+        """An object, or whatever else the path answers."""
         return await self._read("get", path, {}, _METADATA if metadata else JSON)
 
     async def pages(
-        self, path: str, *, selector: str = "", fields: str = "", metadata: bool = False, size: int = PAGE
+        self,
+        path: str,
+        *,
+        selector: str = "",
+        fields: str = "",
+        metadata: bool = False,
+        size: int = METADATA_PAGE,
     ) -> AsyncGenerator[Page, None]:
-        """A list in parts. Gone where the server forgot the list before its end: start anew."""
+        """A list in parts. Raises Gone where the server forgot the list before its end, so that it has to be started again."""
         query = _query(limit=str(size), labelSelector=selector, fieldSelector=fields)
         more = ""
         while True:
@@ -119,8 +126,8 @@ class Door:
         fields: str = "",
         metadata: bool = False,
     ) -> AsyncGenerator[tuple[str, Object], None]:
-        """Changes since a version, as (type, object), until the server ends the stream: OPENED once it answers, then what
-        Kubernetes calls them. Silent where it falls silent, Gone where the version is too old."""
+        """Changes since a version, as (type, object), until the server ends the stream. The first type is OPENED, once the server answers;
+        the others are Kubernetes' own. Raises Silent where the stream falls silent, and Gone where the version is too old."""
         request = Request(
             verb="watch",
             method="GET",
@@ -158,24 +165,24 @@ class Door:
     async def create(
         self, path: str, body: Mapping[str, Any], *, manager: str, metadata: bool = True
     ) -> Object:
-        """A new object in a collection; Conflict where its name is taken."""
+        """Makes a new object in a collection. Raises Conflict where its name is taken."""
         return await self._write("create", path, body, {"fieldManager": manager}, metadata=metadata)
 
     async def replace(self, path: str, body: Mapping[str, Any], *, manager: str) -> Object:
-        """The whole object; Conflict where it is no longer at the resourceVersion in the body."""
+        """Replaces the whole object. Raises Conflict where it no longer has the resourceVersion in the body."""
         return await self._write("update", path, body, {"fieldManager": manager})
 
     async def patch(
         self, path: str, body: Any, *, manager: str, content: str = MERGE, metadata: bool = True
     ) -> Object:
-        """A merge patch, or a JSON patch, of an object that is there."""
+        """Patches an existing object, by a merge patch or a JSON patch."""
         query = {"fieldManager": manager}
         return await self._write("patch", path, body, query, content=content, metadata=metadata)
 
     async def delete(
         self, path: str, *, uid: str = "", version: str = "", propagation: str = "Background"
     ) -> None:
-        """Gone already is no error; Conflict where another object has the name now, or it is at another version."""
+        """Deletes an object; one that is gone already is no error. Raises Conflict where another object has the name now, or another version."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if preconditions := _query(uid=uid, resourceVersion=version):
             options["preconditions"] = preconditions
@@ -232,7 +239,7 @@ class Door:
                     if error.status != 429 or failures == TRIES:
                         raise
                     wait = self._wait(error, failures)
-                # It keeps its place while it waits: a server with too much to do is sent less.
+                # The call keeps its place while it waits, so that a server with too much to do is sent less.
                 await self._pace.sleep(wait)
 
     def _wait(self, error: KubeError, failures: int) -> float:

@@ -1,7 +1,7 @@
-"""Where a deployment is reached and what was planned for it: one look, read only, for whoever measures it.
+"""Where a deployment is reached and what was planned for it, read once for whoever measures it.
 
-Addresses are the cluster's own: its Service's, and its pods' for their metrics. Whoever stands outside the cluster brings
-an address of his own.
+Addresses are those inside the cluster: of its Service, and of its pods for their metrics. From outside the cluster another address has to be
+given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plimsoll.kube import kinds
 from plimsoll.kube.by_hand import TIMEOUT_SECONDS, client_of
 from plimsoll.kube.kinds import Kind
 from plimsoll.kube.reader import Lister, Objects
-from plimsoll.kube.serving import SELECTOR
+from plimsoll.kube.serving import SERVING_PODS
 
 _SERVICE: Final = Kind("v1", "Service", "services")
 _HEADLESS: Final = ("", "None")
@@ -28,11 +28,11 @@ class Endpoint:
     plan: str | None
     """The pinned plan's text; None where there is none, or it may not be read."""
     url: str | None
-    """Of its Service inside the cluster; None where there is none yet."""
+    """Address of its Service inside the cluster; None where there is no Service yet."""
     pages: tuple[str, ...]
-    """Where its ready pods export metrics, a replica each."""
+    """Addresses of its ready replicas' metrics, one a replica."""
     pods: frozenset[tuple[str, str]]
-    """Namespace and name of all, also those that answer no requests and only work for another."""
+    """Namespace and name of all its pods, also of workers that answer no requests."""
     notes: tuple[str, ...]
     """What could not be read."""
 
@@ -45,7 +45,7 @@ class Endpoint:
 def read_endpoint(
     name: str, namespace: str | None, context: str | None, *, timeout_seconds: int = TIMEOUT_SECONDS
 ) -> Endpoint:
-    """Of the deployment of that name, in that namespace or the only one that has it; LookupError says what there is."""
+    """Reads the deployment of that name, in that namespace or the only one that has it. LookupError says what there is instead."""
     lister = Lister(client_of(context), timeout_seconds)
     deployment = _one(lister.needed(kinds.OWNER.collection(namespace)), name, namespace)
     space = deployment["metadata"]["namespace"]
@@ -53,12 +53,12 @@ def read_endpoint(
     services = lister.optional(_SERVICE.collection(space), "its Service is not seen", ours)
     maps = lister.optional(kinds.CONFIG_MAP.collection(space), "its plan is not seen", ours)
     pods = lister.optional(
-        kinds.POD.collection(space), "its pods' metrics are not seen", f"{ours},{SELECTOR}"
+        kinds.POD.collection(space), "its pods' metrics are not seen", f"{ours},{SERVING_PODS}"
     )
     return Endpoint(
         deployment=deployment,
         plan=next((item["data"][names.PLAN_KEY] for item in maps if names.PLAN_KEY in _data(item)), None),
-        url=next(filter(None, map(_url, services)), None),
+        url=next(filter(None, map(_service_url, services)), None),
         pages=tuple(sorted(filter(None, map(_page, pods)))),
         pods=frozenset((space, one["metadata"]["name"]) for one in pods),
         notes=tuple(lister.notes),
@@ -81,8 +81,8 @@ def _data(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item.get("data") or {}
 
 
-def _url(service: Mapping[str, Any]) -> str | None:
-    """The one door to all replicas; a Service that only names pods is none."""
+def _service_url(service: Mapping[str, Any]) -> str | None:
+    """The address of a Service that leads to all replicas; None for a headless one, which only gives pods names."""
     spec = service["spec"]
     address, ports = spec.get("clusterIP") or "", spec.get("ports") or ()
     if address in _HEADLESS or not ports:
@@ -91,7 +91,7 @@ def _url(service: Mapping[str, Any]) -> str | None:
 
 
 def _page(pod: Mapping[str, Any]) -> str | None:
-    """Of a ready pod that answers requests: one that only works for another has no port for them."""
+    """The address of a ready pod's metrics; None for workers, which have no port for requests."""
     status = pod.get("status") or {}
     conditions = status.get("conditions") or ()
     if not any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):

@@ -1,8 +1,8 @@
-"""Asks the supervisors of serving pods what they see: while an engine starts now and then, once it serves a last time.
+"""Asks the supervisors of serving pods for their reports: now and then while an engine starts, and a last time once it serves.
 
-Nobody waits for an answer: a turn says which pods there are and takes what has been told so far. Asking is bounded in number,
-in time and in bytes, a pod that does not answer is asked more and more rarely, and one that has told all is asked no more; where
-adapters come and go, that is never, and it is asked once a minute.
+Nobody waits for an answer: a turn says which pods there are, and takes the reports that have come so far. Asking is bounded in number,
+in time and in bytes. A pod that does not answer is asked more and more rarely, and one that has reported everything is asked no more, but
+where adapters come and go it is asked once a minute for as long as it serves.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from plimsoll.facts.serving import PodSeen, Serving, Stage
 from plimsoll.kube.pace import Pace
 
 AT_ONCE: Final = 64
-"""Ten thousand pods that nobody lets the operator reach take a sixth of it, at an attempt an hour each."""
+"""Pods that are asked at once. Ten thousand pods that cannot be reached, each tried once an hour, take a sixth of it."""
 ANSWER_SECONDS: Final = 4.0
 STARTING_SECONDS: Final = 15.0
 RARELY_SECONDS: Final = 60.0
-"""Between two looks at an engine that starts: at first, and when it takes long."""
+"""Between two questions about an engine that starts: at first, and when it takes long."""
 LOOKS: Final = 4
-"""At an engine that serves and has not told what its cache is: not all of them do."""
+"""How often an engine that serves is asked for the size of its cache, which not all of them report."""
 LONGEST_SECONDS: Final = 3600.0
 """Between two attempts at a pod that does not answer."""
 PATH: Final = "/facts"
@@ -41,20 +41,20 @@ class _Pod:
     restarts: int
     looks: int = 0
     entry: int = 0
-    """The one among those that are due that counts."""
+    """Number of its entry among those that are due; older entries are void."""
     failures: int = 0
     done: bool = False
     report: Report | None = None
 
 
 class EngineReports:
-    """`wake` is told the deployment (namespace/name) of a pod that told something new."""
+    """`wake` is called with the deployment (namespace/name) of a pod that reported something new."""
 
     def __init__(self, wake: Callable[[str], None], pace: Pace | None = None) -> None:
         self._wake = wake
         self._pace = pace or Pace()
         self._pods: dict[str, dict[str, _Pod]] = {}
-        """By deployment and uid."""
+        """Pods by deployment (namespace/name) and by their uid."""
         self._due: list[tuple[float, int, str, str]] = []
         self._order = count()
         self._news = asyncio.Event()
@@ -62,11 +62,11 @@ class EngineReports:
         self.failures = 0
 
     def look(self, key: str, serving: Serving) -> None:
-        """The pods of a deployment as they are now; those that are new are asked, those that are gone are forgotten."""
+        """Takes the pods of a deployment as they are now: new ones are asked at once, those that are gone are forgotten."""
         known = self._pods.get(key, {})
         found: dict[str, _Pod] = {}
         for pod in (pod for seen in serving.sets for pod in seen.pods):
-            url = _url(pod)
+            url = _facts_url(pod)
             if url is None:
                 continue
             before = known.get(pod.uid)
@@ -81,7 +81,7 @@ class EngineReports:
             self._pods.pop(key, None)
 
     def again(self, key: str) -> None:
-        """What its pods are told to keep has changed: each is asked now, and then more and more rarely."""
+        """The list of adapters has changed: each pod that loads adapters is asked now, and then more and more rarely."""
         for uid, pod in self._pods.get(key, {}).items():
             if pod.report is not None and pod.report.adapters is not None:
                 pod.looks = 0
@@ -91,7 +91,7 @@ class EngineReports:
         self._pods.pop(key, None)
 
     def of(self, key: str) -> Mapping[str, Report]:
-        """By the pod's uid, what was told since its engine's last start."""
+        """Reports by the pod's uid, each of the engine's present start."""
         return {
             uid: pod.report for uid, pod in sorted(self._pods.get(key, {}).items()) if pod.report is not None
         }
@@ -115,7 +115,7 @@ class EngineReports:
                 await asyncio.gather(*self._asking, return_exceptions=True)
 
     def _start(self, session: aiohttp.ClientSession) -> float | None:
-        """Asks those whose time has come; in how many seconds the next one's comes."""
+        """Asks the pods that are due. Returns in how many seconds the next one is; None where none is, or where no more may be asked now."""
         now = self._pace.now()
         while self._due and len(self._asking) < AT_ONCE:
             due, entry, key, uid = self._due[0]
@@ -135,7 +135,7 @@ class EngineReports:
 
     async def _ask(self, session: aiohttp.ClientSession, uid: str, pod: _Pod) -> None:
         try:
-            report = await _read(session, pod.url)
+            report = await _fetch_report(session, pod.url)
         except (aiohttp.ClientError, TimeoutError, OSError, ReportUnreadable):
             self.failures += 1
             pod.failures += 1
@@ -151,7 +151,7 @@ class EngineReports:
             if told and any(not one.settled for one in report.adapters or ()):
                 pause = STARTING_SECONDS
             self._ask_at(self._pace.now() + pause, pod.key, uid, pod)
-        # A pod that went away or started anew meanwhile has another place there.
+        # A pod that went away or restarted meanwhile has no entry any more, or another one.
         if report != pod.report and self._pods.get(pod.key, {}).get(uid) is pod:
             pod.report = report
             self._wake(pod.key)
@@ -162,8 +162,8 @@ class EngineReports:
         self._news.set()
 
 
-def _url(pod: PodSeen) -> str | None:
-    """None where nobody answers yet, or any more, or where another pod speaks for the replica."""
+def _facts_url(pod: PodSeen) -> str | None:
+    """Address of the report; None where the pod does not answer yet or any more, and for workers, as their leader reports for the replica."""
     told = pod.stage in (Stage.LOADING, Stage.READY)
     if pod.runtime_port is None or not pod.address or not told or pod.rank != 0:
         return None
@@ -171,7 +171,7 @@ def _url(pod: PodSeen) -> str | None:
     return f"http://{host}:{pod.runtime_port}{PATH}"
 
 
-async def _read(session: aiohttp.ClientSession, url: str) -> Report:
+async def _fetch_report(session: aiohttp.ClientSession, url: str) -> Report:
     async with session.get(url, allow_redirects=False) as answer:
         if answer.status != 200:
             raise ReportUnreadable(f"it answers {answer.status}")

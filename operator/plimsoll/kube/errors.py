@@ -1,4 +1,4 @@
-"""What may go wrong between us and an API server, as a tree:
+"""The errors of calls to an API server, as a tree:
 
     KubeError
     ├── NotLeading       this process may not write: it does not hold the Lease
@@ -8,9 +8,9 @@
         ├── NotFound     404
         ├── Conflict     409, of which AlreadyExists is one
         ├── Gone         410: the version that was asked for is no longer kept
-        └── Invalid      400, 422: the object itself is at fault (and 500 for a field that the schema has not)
+        └── Invalid      400, 422: the object itself is at fault (also 500 for a field that the schema does not have)
 
-`passes` says whether trying again may help though nobody does anything about it. What to do with each is the caller's.
+`passes` says whether trying again may help without anybody doing anything. What to do about an error is left to the caller.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 
 _PASSING = frozenset({408, 409, 410, 425, 429})
 _UNDECLARED = "field not declared in schema"
-"""How a server-side apply says that the object names a field which the served kind has not: with 500, time after time."""
+"""How the server refuses a server-side apply of a field that the kind does not have. It says so with status 500, each time again."""
 
 
 class KubeError(Exception):
-    """Anything below."""
+    """Any of the errors below."""
 
     passes = True
 
@@ -34,11 +34,11 @@ class NotLeading(KubeError):
 
 
 class Unreachable(KubeError):
-    """Whether the server did what was asked is not known."""
+    """There was no answer, so it is not known whether the server did what was asked."""
 
 
 class Silent(Unreachable):
-    """Whether the server is gone or has nothing to say is not known; it answers another watch, or does not."""
+    """A watch fell silent. Whether the server is gone or only has nothing to say shows when another watch is opened."""
 
 
 class Refused(KubeError):
@@ -51,7 +51,7 @@ class Refused(KubeError):
         details = body.get("details") or {}
         self.causes: tuple[Mapping[str, str], ...] = tuple(details.get("causes") or ())
         self.retry_after = retry_after
-        """Seconds, where the server named some."""
+        """Seconds to wait, where the server said so."""
         self.passes = status in _PASSING or (status >= 500 and not isinstance(self, Invalid))
         super().__init__(f"{status} {self.reason}: {self.message}")
 
@@ -86,7 +86,7 @@ def refusal(status: int, body: Mapping[str, Any], *, retry_after: float | None =
 
 
 def is_another(error: KubeError) -> bool:
-    """Whether the object that was meant by its uid is no longer there, or another one has its name by now."""
+    """Whether a call that gave a uid failed since the object of that uid is gone, or another one has its name now."""
     if isinstance(error, Invalid):
         return any(cause.get("field") == "metadata.uid" for cause in error.causes)
     return isinstance(error, Conflict) and "uid mismatch" in error.message

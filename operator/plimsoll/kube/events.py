@@ -1,7 +1,7 @@
-"""Events of decisions, for `kubectl describe`: each told once, counted where it comes again, and lost rather than waited for.
+"""Events that tell of decisions, for `kubectl describe`. Each is sent once and counted when it comes again. None is waited for: rather it is
+lost.
 
-An event's name follows from what it says, so that a restarted operator which says it again finds it told. Which decisions are
-worth an event is not known here.
+An event's name follows from its content, so that an operator that has restarted does not send the same event twice.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from plimsoll.objects import Owner
 
 LOG: Final = logging.getLogger(__name__)
 MOST: Final = 1000
-"""That wait to be sent; and that are remembered to be counted."""
+"""How many events wait to be sent at most, and how many sent ones are remembered so that their repetitions are counted."""
 SERIES_SECONDS: Final = 60.0
-"""Between two counts of an event that comes again and again."""
-NOTE: Final = 1024
-"""Bytes that the API takes."""
+"""Between two writes of how often an event has come."""
+NOTE_BYTES: Final = 1024
+"""Bytes of a note that the API takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class _Told:
 
 
 class Events:
-    """Put in what is to be told; `run` sends it."""
+    """A queue of events: `tell` puts one in, `run` sends them."""
 
     def __init__(
         self, door: Door, instance: str, *, pace: Pace | None = None, wall: Callable[[], float] = time.time
     ) -> None:
         self.dropped = 0
-        """That were not told, because too many waited or the API would not take them."""
+        """How many events were not sent, because too many waited or the API refused them."""
         self._door = door
         self._instance = instance
         self._pace = pace or Pace()
@@ -73,7 +73,7 @@ class Events:
         self._told: OrderedDict[str, _Told] = OrderedDict()
 
     def tell(self, event: Event) -> None:
-        """At once, and without fail on the side of whoever tells."""
+        """Puts an event in. It never waits and never fails."""
         try:
             self._waiting.put_nowait(event)
         except asyncio.QueueFull:
@@ -92,7 +92,7 @@ class Events:
                 self._waiting.task_done()
 
     async def flush(self) -> None:
-        """Until all that was put in has been sent."""
+        """Waits until all that was put in has been sent."""
         await self._waiting.join()
 
     async def _send(self, event: Event) -> None:
@@ -109,7 +109,7 @@ class Events:
         try:
             await self._door.patch(path, {"series": series}, manager=names.MANAGER_CHILDREN)
         except NotFound:
-            # Events last an hour; what is said after that is said anew.
+            # The cluster keeps events for an hour; after that the event is made again.
             await self._first(event)
 
     async def _first(self, event: Event) -> None:
@@ -117,7 +117,7 @@ class Events:
             path = EVENT.collection(event.owner.namespace)
             await self._door.create(path, self._body(event), manager=names.MANAGER_CHILDREN)
         except Conflict:
-            # Told before a restart.
+            # It was sent before the operator restarted.
             pass
         self._told[event.name] = _Told(1, self._pace.now())
         self._told.move_to_end(event.name)
@@ -148,4 +148,6 @@ class Events:
 
 def _cut(note: str) -> str:
     text = note.encode()
-    return note if len(text) <= NOTE else text[: NOTE - len("…".encode())].decode(errors="ignore") + "…"
+    if len(text) <= NOTE_BYTES:
+        return note
+    return text[: NOTE_BYTES - len("…".encode())].decode(errors="ignore") + "…"

@@ -1,6 +1,6 @@
-"""One look at a cluster for whoever asks what is wrong with it: read only, and with what that person may read.
+"""Reads a cluster once, for `plimsoll doctor`, with the rights of the person who asks.
 
-What may not be listed is left out and said; only a cluster that does not answer ends it.
+What that person may not list is left out and noted. Only a cluster that does not answer at all is an error.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from plimsoll.facts.examined import Examined
 from plimsoll.kube import kinds
 from plimsoll.kube.by_hand import TIMEOUT_SECONDS, client_of
 from plimsoll.kube.kinds import Kind
-from plimsoll.kube.reader import OURS, Lister, Objects
-from plimsoll.kube.serving import SELECTOR
+from plimsoll.kube.reader import Lister, Objects
+from plimsoll.kube.serving import SERVING_PODS
 
 _QUOTA: Final = Kind("v1", "ResourceQuota", "resourcequotas")
 _CLAIM: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 _CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 _EVENT: Final = Kind("v1", "Event", "events")
-"""The older form, which every client knows to read and that has its field selectors."""
+"""The older form of events, for its field selectors."""
 
 
 def read_examined(
     context: str | None, namespace: str | None, now: float, *, timeout_seconds: int = TIMEOUT_SECONDS
 ) -> Examined:
-    """Of one namespace, or of all; nodes and what else lies outside namespaces in any case."""
+    """Reads one namespace, or all; nodes and other kinds outside namespaces are read in any case."""
     look = _Look(Lister(client_of(context), timeout_seconds), namespace)
     parts: dict[str, Objects] = {
         "nodes": look.of("nodes", kinds.NODE),
@@ -34,9 +34,9 @@ def read_examined(
         "crds": look.of("crds", kinds.CRD, fields=f"metadata.name={names.CRD_NAME}"),
         "leases": look.of("leases", kinds.LEASE, fields=f"metadata.name={names.LEASE}", everywhere=True),
         "deployments": look.of("deployments", kinds.OWNER),
-        "workloads": look.of("workloads", kinds.DEPLOYMENT, OURS)
-        + look.of("workloads", kinds.STATEFUL_SET, OURS),
-        "pods": look.of("pods", kinds.POD, SELECTOR),
+        "workloads": look.of("workloads", kinds.DEPLOYMENT, kinds.OURS)
+        + look.of("workloads", kinds.STATEFUL_SET, kinds.OURS),
+        "pods": look.of("pods", kinds.POD, SERVING_PODS),
         "events": look.of("events", _EVENT, fields="type=Warning")
         + look.of("events", _EVENT, fields="reason=Killing"),
         "quotas": look.of("quotas", _QUOTA),
@@ -67,10 +67,10 @@ class _Look:
         before = len(self._lister.notes)
         found = self._lister.optional(kind.collection(space), "not looked at", selector, fields)
         for note in self._lister.notes[before:]:
-            # A kind that the cluster does not serve has no objects; that is no blindness.
+            # A kind that the cluster does not serve has no objects, so nothing is unseen.
             if ": 404 " not in note:
                 self.unseen[part] = note
-        # The list of a field selector may be another server's that ignores it.
+        # Not every server honours field selectors.
         return tuple(one for one in found if _fits(one, fields))
 
     def slices(self) -> Objects:

@@ -1,7 +1,7 @@
-"""Pods that read models for us: seen by a watch of their own, made once and taken away.
+"""The pods that read models for us (facts pods): watches, makes and deletes them. Turns decide when one is wanted.
 
-They bear a role of their own and are in no set. What they found stays in their status until it is kept elsewhere, so that a
-process that starts again need not ask twice. When one is wanted is a turn's to decide.
+They have a role of their own as a label and are in no set. What such a pod found stays in its status until it is kept elsewhere, so that an
+operator that restarts need not start it again.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ from plimsoll.kube.watchers import Watched
 from plimsoll.objects import Manifest
 
 LOG: Final = logging.getLogger(__name__)
-SELECTOR: Final = f"{names.LABEL_ROLE}={names.FACTS}"
+FACTS_PODS: Final = f"{names.LABEL_ROLE}={names.FACTS}"
+"""Label selector of all pods that read models."""
 MOST_TOLD: Final = 8192
-"""Characters; the kubelet keeps 4 KiB."""
+"""Characters that are read of what a pod left; the kubelet keeps 4 KiB."""
 _MOST_DIGITS: Final = 9
 _UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading an object raises that is not as expected. Anybody may make one that bears our label, so one must not end a list."""
+"""Errors of reading an object that is not as expected. Anybody may make a pod with our label, so one of them must not stop a watch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsPod:
     seen: PodSeen
     ticket: str
-    """Which reading it is."""
+    """The name of its reading."""
     attempt: int
     owner: str
     """Uid of its deployment."""
     told: str | None = None
-    """What it left; None as long as it has not ended well."""
+    """What it found; None as long as it has not ended well."""
     ended: float = 0.0
-    """When it did, well or not, in seconds since the epoch; 0 while it has not. One that leaves counts as ended since it was
-    told to: its node may be dead, and then it stays as long as the node's object does."""
+    """When it ended, well or not, in seconds since the epoch; 0 while it has not. A pod that is being deleted counts as ended since its
+    deletion: its node may be dead, and then the pod stays for as long as the node's object does."""
     leaving: bool = False
 
 
 class FactsPods(Watched):
-    """`wake` is told a deployment (namespace/name) one of whose pods changed."""
+    """`wake` is called with the deployment (namespace/name) of a facts pod that changed."""
 
     def __init__(
         self,
@@ -63,19 +64,19 @@ class FactsPods(Watched):
         self._door = door
         self._wake = wake
         self._of: dict[str, dict[str, FactsPod]] = {}
-        """By deployment and name."""
+        """Pods by deployment (namespace/name) and by their own name."""
 
     def start(self) -> None:
-        for source in self._watchers.sources(POD, selector=SELECTOR):
-            self._watchers.start(source, _Sink(self, source.namespace))
+        for source in self._watchers.sources(POD, selector=FACTS_PODS):
+            self._watchers.start(source, _FactsPodsSink(self, source.namespace))
 
     def of(self, owner: str) -> tuple[FactsPod, ...]:
-        """Of a deployment (namespace/name), sorted by name."""
+        """The facts pods of a deployment (namespace/name), sorted by name."""
         pods = self._of.get(owner, {})
         return tuple(pods[name] for name in sorted(pods))
 
     async def make(self, wanted: Manifest) -> KubeError | None:
-        """Why it could not be. One that is there already is as good."""
+        """Makes the pod. Returns why that failed; a pod of that name that is there already is as good."""
         try:
             made = await self._door.create(
                 POD.collection(wanted.ref.namespace),
@@ -91,7 +92,7 @@ class FactsPods(Watched):
         return None
 
     async def remove(self, namespace: str, pod: FactsPod) -> None:
-        """One that cannot be taken away now is tried again at another turn."""
+        """Deletes the pod. Where that fails, another turn tries again."""
         try:
             await self._door.delete(POD.path(namespace, pod.seen.name), uid=pod.seen.uid)
         except KubeError:
@@ -124,8 +125,8 @@ class FactsPods(Watched):
         return [(owner, name) for owner, pods in self._of.items() for name in pods]
 
 
-class _Sink:
-    """Of one watcher."""
+class _FactsPodsSink:
+    """The sink of one watcher."""
 
     def __init__(self, pods: FactsPods, namespace: str) -> None:
         self._pods = pods

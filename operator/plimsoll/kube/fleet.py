@@ -1,8 +1,8 @@
-"""The fleet as the cluster shows it: nodes, what pods of anybody take of them, and devices that are had by claims.
+"""The fleet as the cluster shows it: nodes, what all pods take of them, and devices that pods get by claims.
 
-Objects go into `facts.Fleet` as they come, which keeps the few numbers that planning reads. Serving pods are not watched
-twice: whoever watches them tells of them here. Where only some namespaces may be read, nodes and others' pods are out of
-sight; planning then knows the node classes that the admin declares, and `notes` says so.
+Objects are handed to `facts.Fleet` as they come, which keeps the few numbers that planning reads. Serving pods are watched elsewhere
+(`serving`), which passes them on to here. Where only some namespaces may be read, nodes and others' pods are not seen. Planning then goes by
+the node classes that the admin declares, and `notes` says so.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NAMESPACED: Final = (
     "whose nodes are taken as free"
 )
 SETTLE_SECONDS: Final = 0.3
-"""Changes come in flocks (a node brings its pods); whether they moved anything is asked once for all of them."""
+"""Changes come in groups (a node brings its pods), so after a change it is waited this long before the inventory is compared."""
 
 
 class FleetSeen(Watched):
-    """`moved` is called when the inventory is another one than before; `version` counts how often it was. `turned` is told a
-    node that is to be left from now on, or is not any more."""
+    """`moved` is called when the inventory has changed; `version` counts these changes. `turned` is called with a node that pods are to
+    leave from now on, or need not leave any more."""
 
     def __init__(
         self,
@@ -50,23 +50,23 @@ class FleetSeen(Watched):
         self.fleet = Fleet(config, sees_nodes=self._sees_nodes)
         self.version = 0
         self.unread: dict[str, str] = {}
-        """Objects that are not counted, since they cannot be understood, and why."""
+        """Why objects are not counted that cannot be read, by their key."""
         self._moved = moved
         self._turned = turned
         self._settling: asyncio.TimerHandle | None = None
         self._last: Inventory | None = None
 
     def start(self, slices: Kind | None = None, claims: Kind | None = None) -> None:
-        """Watch what may be seen; devices by claims in the versions that are served, if any."""
+        """Watches what may be read. `slices` and `claims` are the kinds of claimed devices in the version that is served, if any."""
         if not self._sees_nodes:
             return
         fleet = self.fleet
-        self._watch(NODE, _Feed(self, self._add_node, fleet.remove_node))
-        self._watch(POD, _Feed(self, fleet.add_pod, fleet.remove_pod), selector=OTHERS, fields=TAKING)
+        self._watch(NODE, _FleetSink(self, self._add_node, fleet.remove_node))
+        self._watch(POD, _FleetSink(self, fleet.add_pod, fleet.remove_pod), selector=OTHERS, fields=TAKING)
         if slices is not None:
-            self._watch(slices, _Feed(self, fleet.add_slice, fleet.remove_slice))
+            self._watch(slices, _FleetSink(self, fleet.add_slice, fleet.remove_slice))
         if claims is not None:
-            self._watch(claims, _Feed(self, fleet.add_claim, fleet.remove_claim))
+            self._watch(claims, _FleetSink(self, fleet.add_claim, fleet.remove_claim))
 
     async def synced(self) -> None:
         await super().synced()
@@ -81,7 +81,7 @@ class FleetSeen(Watched):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is out of sight, and what that means for plans."""
+        """What cannot be seen, and what that means for plans."""
         if not self._sees_nodes:
             return (_NAMESPACED,)
         unseen = [f"{path} cannot be read: {error}" for path, error in self.problems.items()]
@@ -121,8 +121,8 @@ class FleetSeen(Watched):
             self._moved()
 
 
-class _Feed:
-    """The sink of one kind: remembers only which objects there are."""
+class _FleetSink:
+    """The sink of one kind. It remembers only the keys of its objects."""
 
     def __init__(self, seen: FleetSeen, add: Callable[[Object], None], remove: Callable[[str], None]) -> None:
         self._seen = seen
@@ -136,7 +136,7 @@ class _Feed:
         try:
             self._add(item)
         except (ValueError, TypeError, KeyError) as error:
-            # One object that we do not understand must not hide all others.
+            # An object that cannot be read must not keep all others from being seen.
             self._remove(key)
             self._seen.unread[key] = f"{item.get('kind') or 'object'} {key} is not counted: {error}"
         else:

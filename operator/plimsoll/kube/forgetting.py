@@ -1,7 +1,4 @@
-"""A person's hand on what was learned: the kept object read and written from outside the cluster.
-
-The operator notices within a minute, as it does whatever else was changed by hand.
-"""
+"""Reads and writes what was learned from outside the cluster, for a person who edits it. The operator notices within a minute."""
 
 from __future__ import annotations
 
@@ -13,12 +10,13 @@ from kubernetes.client import ApiClient
 
 from plimsoll import names
 from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of
-from plimsoll.kube.reader import OURS, Lister
+from plimsoll.kube.kinds import OURS
+from plimsoll.kube.reader import Lister
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedObject:
-    """The kept object as it is in the cluster."""
+    """The ConfigMap of what was learned, as it is in the cluster."""
 
     client: ApiClient
     body: dict[str, Any]
@@ -28,7 +26,7 @@ class LearnedObject:
         return str((self.body.get("data") or {}).get(names.LEARNED_KEY) or "")
 
     def replace(self, text: str) -> None:
-        """Only as long as nobody has written since it was read."""
+        """Writes the text, unless somebody has written the object since it was read."""
         metadata = self.body["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/configmaps/{metadata['name']}"
         body = {**self.body, "data": {**(self.body.get("data") or {}), names.LEARNED_KEY: text}}
@@ -40,8 +38,8 @@ class LearnedObject:
 
 
 def learned_object(context: str | None, namespace: str | None = None) -> LearnedObject | None:
-    """None where nothing was learned yet. Anybody may make a ConfigMap of that name in a namespace of their own: where there
-    are several, `namespace` says where the operator is."""
+    """The ConfigMap of what was learned; None where nothing was yet. Anybody may make a ConfigMap of that name in their own namespace, so
+    where there are several `namespace` has to say where the operator is."""
     client = client_of(context)
     lister = Lister(client, TIMEOUT_SECONDS)
     listed = lister.optional("/api/v1/configmaps", "list must be allowed", OURS)

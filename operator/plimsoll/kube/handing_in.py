@@ -1,6 +1,6 @@
-"""A person's word on one deployment: an annotation written from outside the cluster, and what its status says of it.
+"""Writes an annotation on a deployment from outside the cluster, and reads its status to see what the operator made of it.
 
-Whoever may edit the deployment may write it. What the operator makes of it is the operator's.
+Whoever may edit the deployment may do so.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from plimsoll.kube.kinds import OWNER
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """One deployment, by its name."""
+    """A deployment that something is handed in for, by its name."""
 
     client: ApiClient
     namespace: str
     name: str
 
     def status(self) -> dict[str, Any]:
-        """As it is now."""
+        """The present status."""
         found: dict[str, Any] = self._call("GET", "get").get("status") or {}
         return found
 

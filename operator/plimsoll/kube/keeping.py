@@ -1,8 +1,9 @@
-"""The webhook's certificate in its Secret: every replica reads it there, the one that acts renews it and tells the API server.
+"""Keeps the webhook's certificate in its Secret. Every operator pod reads it there; the one that leads renews it and tells the API server.
 
-The first is made by whoever comes first: the one that acts may be of a release that knows no webhook, and leaves only once
-another is ready. So the door is one that writes without the Lease, and each write names the version that it changes. Where others keep the Secret (cert-manager, an admin), it is only read. Whatever goes wrong is tried again at the next look;
-what was shown before stays shown meanwhile.
+The first certificate is made by whichever pod comes first: the leading one may be of a release without a webhook, and leaves only once
+another pod is ready. So this needs a door that writes without the Lease, and each write names the version that it changes. Where others keep
+the Secret (cert-manager, an admin), it is only read. Whatever fails is tried again at the next look, and until then the server goes on with
+the certificate that it has.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ LOG: Final = logging.getLogger(__name__)
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 LOOK_SECONDS: Final = 60.0
 FIRST_SECONDS: Final = 2.0
-"""Between looks as long as there is no certificate."""
+"""Between two looks as long as there is no certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the certificate is kept, and for what it is."""
+    """Where the certificate is kept, and for whom it is."""
 
     namespace: str
     secret: str
     hosts: tuple[str, ...]
-    """Names and addresses under which the API server calls."""
+    """Names and addresses under which the API server calls the webhook."""
     configuration: str | None
-    """Whose caBundle is kept up to date; None where somebody else keeps Secret and bundle."""
+    """The webhook configuration whose caBundle is kept up to date; None where somebody else keeps Secret and bundle."""
 
 
 class Keeper:
@@ -51,7 +52,8 @@ class Keeper:
         leads: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
-        """`show` is told what to present, again only when it is another pair, and raises OSError where it is none; `now` is in seconds since the epoch."""
+        """`show` makes the server use a pair. It is called once for each pair, and raises OSError where it cannot be used. `now` gives
+        seconds since the epoch."""
         self._door = door
         self._place = place
         self._show = show
@@ -61,7 +63,7 @@ class Keeper:
         self.shown: Pair | None = None
 
     async def look(self) -> float:
-        """One look; in how many seconds the next is due."""
+        """Looks once. Returns in how many seconds to look again."""
         try:
             await self._look()
         except Conflict:
@@ -89,7 +91,8 @@ class Keeper:
             try:
                 kept = await self._renew(path, body, kept, place.configuration)
             except (KubeError, ValueError):
-                # The others show it too, and who is to be told may know it already. What failed first is what is said.
+                # Other pods use the same certificate, and the API server may trust it already, so it is shown all the same. Of two
+                # errors the first one is told.
                 with contextlib.suppress(ValueError):
                     self._present(kept)
                 raise
@@ -113,7 +116,9 @@ class Keeper:
 
     async def _renew(self, path: str, body: Object, kept: Kept | None, configuration: str) -> Kept:
         if kept is not None and kept.next is not None and await self._tell(configuration, kept.authorities):
-            return kept  # what has only now been told of is shown at a later look
+            return (
+                kept  # the API server has been told of the next one only now, so it is shown at a later look
+            )
         wanted = renewed(kept, self._place.hosts, datetime.fromtimestamp(self._now(), UTC))
         if wanted != kept:
             await self._door.replace(path, _secret(body, wanted), manager=names.MANAGER_CHILDREN)
@@ -122,7 +127,7 @@ class Keeper:
         return wanted
 
     async def _tell(self, name: str, authorities: str) -> bool:
-        """Whom the API server trusts; whether it had to be told."""
+        """Puts the bundle into the webhook configuration. Returns whether it was not there yet."""
         path = WEBHOOKS.path("", name)
         body = await self._door.get(path)
         bundle = base64.b64encode(authorities.encode()).decode()
@@ -138,7 +143,7 @@ class Keeper:
         return bool(stale)
 
     def _complain(self, text: str) -> None:
-        """Once for as long as it stays so."""
+        """Logs a problem once for as long as it stays the same."""
         if text != self._told:
             self._told = text
             LOG.warning("the webhook's certificate: %s", text)

@@ -1,7 +1,7 @@
 """The kinds of objects that are read and written, and the paths under which the API serves them.
 
-A table instead of discovery: what we touch is fixed, RBAC names exactly these, and a start needs no extra calls. Optional
-kinds are there only where the cluster serves them, which is `capabilities`' to say.
+This is a table and needs no discovery: the kinds that we use are fixed, and RBAC names exactly these. Which of the optional kinds a cluster
+serves is found out by `capabilities`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Kind:
     optional: bool = False
     """Its API may be missing."""
     lasts: bool = False
-    """It is there for as long as its owner, with which it goes: never deleted by itself."""
+    """Whether it exists for as long as its owner does, so that the operator never deletes it."""
 
     @property
     def group(self) -> str:
@@ -31,12 +31,12 @@ class Kind:
         return group if slash else ""
 
     def collection(self, namespace: str | None = None) -> str:
-        """The path of all of them, or of a namespace's."""
+        """The path of all objects of this kind, or of those in a namespace."""
         root = f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
         return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
 
     def path(self, namespace: str, name: str) -> str:
-        """The path of one."""
+        """The path of one object."""
         return f"{self.collection(namespace if self.namespaced else None)}/{name}"
 
 
@@ -46,7 +46,7 @@ LEADER_WORKER_SET: Final = Kind(
     "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets", optional=True
 )
 WORKLOADS: Final = (DEPLOYMENT, STATEFUL_SET, LEADER_WORKER_SET)
-"""What makes pods."""
+"""Kinds that make pods."""
 CONTROLLER_REVISION: Final = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
 CONFIG_MAP: Final = Kind("v1", "ConfigMap", "configmaps")
 CHILDREN: Final = (
@@ -64,7 +64,9 @@ CHILDREN: Final = (
     Kind("monitoring.coreos.com/v1", "PodMonitor", "podmonitors", optional=True, lasts=True),
     Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", optional=True),
 )
-"""What a deployment of ours may own."""
+"""Kinds of objects that an LLMDeployment may own."""
+OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
+"""Label selector of all objects that Plimsoll made."""
 
 SCALED_OBJECT: Final = Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects", optional=True)
 AUTOSCALER: Final = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
@@ -72,7 +74,7 @@ _DRA: Final = tuple(f"resource.k8s.io/{version}" for version in ("v1", "v1beta2"
 SLICES: Final = tuple(
     Kind(version, "ResourceSlice", "resourceslices", namespaced=False, optional=True) for version in _DRA
 )
-"""Devices that pods get by claims: newest version first, of which the first that is served is read."""
+"""Devices that pods get by claims, the newest version first. The first one that is served is read."""
 CLAIMS: Final = tuple(Kind(version, "ResourceClaim", "resourceclaims", optional=True) for version in _DRA)
 
 OWNER: Final = Kind(names.API_VERSION, names.KIND, names.PLURAL)
@@ -91,7 +93,7 @@ WEBHOOKS: Final = Kind(
     namespaced=False,
 )
 LOCAL_REVIEW: Final = Kind("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews")
-"""Only the admission webhook uses these three."""
+"""Like the two kinds above it, only the admission webhook uses it."""
 
 _BY_NAME: Mapping[tuple[str, str], Kind] = {
     (kind.api_version, kind.name): kind for kind in (*CHILDREN, OWNER, POD, NODE, CRD, LEASE, EVENT)
@@ -99,7 +101,7 @@ _BY_NAME: Mapping[tuple[str, str], Kind] = {
 
 
 def kind_of(ref: Ref) -> Kind:
-    """The kind of an object; ValueError for one that is not in the table."""
+    """The kind of an object. Raises ValueError for one that is not in the table."""
     kind = _BY_NAME.get((ref.api_version, ref.kind))
     if kind is None:
         raise ValueError(
@@ -113,7 +115,7 @@ def path_of(ref: Ref) -> str:
 
 
 def resource_in(path: str) -> str:
-    """The plural in a path, with its subresource: what a metric is labelled with."""
+    """The plural in a path, with its subresource, as a label of metrics."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     if parts[:1] == ["namespaces"] and len(parts) > 2:

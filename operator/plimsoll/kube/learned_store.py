@@ -1,6 +1,6 @@
-"""Where what was learned is kept: one ConfigMap in the operator's namespace, and an admin's beside it that is only read.
+"""The ConfigMap in the operator's namespace that keeps what was learned, and one of an admin's beside it that is only read.
 
-The process that acts is its only writer; a person may take entries out or the whole of it, which is seen by its version.
+Of the operator's pods only the leading one writes it. A person may remove entries or all of it, which shows in its version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANAGER: Final = names.MANAGER_CHILDREN
 @dataclass(frozen=True, slots=True)
 class Stored:
     text: str | None
-    """None where there is none."""
+    """None where there is no such object, or it has no text."""
     version: str = ""
 
 
@@ -35,7 +35,8 @@ class LearnedStore:
         return await self._read(names.LEARNED_SEED)
 
     async def write(self, text: str, version: str) -> str:
-        """Its new version. Conflict where somebody else has written since `version`, which is empty where there was none."""
+        """Writes the text and returns its new version. Raises Conflict where somebody else has written since `version`, which is empty where
+        there was no object."""
         metadata: Object = {
             "name": names.LEARNED,
             "namespace": self._namespace,

@@ -1,9 +1,9 @@
-"""Which of two operator pods acts: a coordination Lease, taken and renewed with optimistic locking.
+"""Decides which of several operator pods leads, by a coordination Lease that is taken and renewed with optimistic locking.
 
-The holder counts itself out 10 s after it began its last renewal that went through; another waits until it has itself seen the
-Lease unchanged for 15 s. Both count with their own clock, from what they did or saw, so that clocks may differ by anything;
-what they must agree on is how long a second is. A process that was stopped and goes on finds itself counted out before it
-writes, since `held` is computed when it is asked and not when a timer fires.
+The holder stops leading 10 s after it began its last successful renewal. Another pod takes over only once it has itself seen the Lease
+unchanged for 15 s. Each counts with its own clock, from what it did or saw, so clocks may differ by any amount as long as they run equally
+fast. A process that was suspended finds on waking that it does not lead any more before it writes, since `held` is computed when it is asked
+for and not by a timer.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from plimsoll.kube.times import micro_time
 LOG: Final = logging.getLogger(__name__)
 DURATION_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10.0
-"""Without a renewal for so long, the holder holds it no longer."""
+"""How long the holder holds the Lease after a renewal."""
 RETRY_SECONDS: Final = 2.0
-CALL_SECONDS: Final = 5.0
-"""Of the door that it has for itself: a call that hangs must leave time for another."""
+LEASE_CALL_SECONDS: Final = 5.0
+"""Timeout of calls about the Lease: one that hangs must leave time for another."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LeaseSeen:
     holder: str
     acquired: str
     renewed: str
@@ -42,9 +42,9 @@ class _Seen:
 
 
 class Lease:
-    """One Lease and one who wants it, by a name that no other process has ever had.
+    """The Lease, and a process that wants to hold it. `identity` is a name that no other process has ever had.
 
-    Give it a door of its own, so that no call of the operator's stands before a renewal.
+    It needs a door of its own, so that no other call of the operator's delays a renewal.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Lease:
     ) -> None:
         self.identity = identity
         self.holder = ""
-        """Who has it, as far as was seen."""
+        """Who holds it, as far as was seen."""
         self._door = door
         self._namespace = namespace
         self._name = name
@@ -67,20 +67,20 @@ class Lease:
         self._pace = pace or Pace()
         self._wall = wall
         self._until = float("-inf")
-        self._seen: _Seen | None = None
+        self._seen: _LeaseSeen | None = None
         self._unchanged_since = 0.0
         self._written = False
-        """Whether it may be ours, as far as is known here."""
+        """Whether a write of ours may have taken it."""
         self.tried_at = self._pace.now()
-        """For liveness: whether the loop that renews still turns."""
+        """When it was last tried to take or renew it, for the liveness probe."""
 
     @property
     def held(self) -> bool:
-        """Whether this one may act at this moment."""
+        """Whether this process holds it at this moment."""
         return self._pace.now() < self._until
 
     async def acquire(self) -> None:
-        """Returns once it is held; who is cancelled on the way gives up what it may have taken."""
+        """Returns once it is held. When cancelled before, it is given back in case it was taken."""
         try:
             while not await self._attempt():
                 await self._pace.sleep(RETRY_SECONDS * (1 + 0.2 * self._pace.chance()))
@@ -89,7 +89,7 @@ class Lease:
             raise
 
     async def keep(self) -> None:
-        """Renews until it is lost, and then returns: whoever awaits this ends the process."""
+        """Renews it until it is lost, and then returns, upon which the process has to end."""
         while True:
             await self._pace.sleep(RETRY_SECONDS)
             try:
@@ -107,13 +107,15 @@ class Lease:
                 return
 
     async def release(self) -> None:
-        """Given up on the way out, so that another need not wait. Whose it is is looked up: a write may have gone through whose
-        answer nobody waited for."""
+        """Gives it back when the process ends, so that another one need not wait. Whether it is ours is looked up first, as a write may have
+        gone through whose answer nobody waited for."""
         self._until = float("-inf")
         if not self._written:
             return
         try:
-            async with asyncio.timeout(CALL_SECONDS):  # nobody waits much longer for it anyway
+            async with asyncio.timeout(
+                LEASE_CALL_SECONDS
+            ):  # another process waits little longer than that anyway
                 seen = self._take(await self._door.get(self._path))
                 if seen.holder == self.identity:
                     body = self._body(seen, holder="", seconds=1)
@@ -123,7 +125,7 @@ class Lease:
             LOG.warning("the Lease %s/%s was not released: %s", self._namespace, self._name, why)
 
     async def _attempt(self) -> bool:
-        """One look, and one write where it is ours or free; whether it went through."""
+        """Looks, and writes where the Lease is ours or free. Returns whether it is ours then."""
         self.tried_at = began = self._pace.now()
         try:
             if not await self._look():
@@ -141,7 +143,7 @@ class Lease:
     async def _look(self) -> bool:
         """Whether it may be written: it is not there, it is ours, it was given up, or it has not changed for its duration."""
         if self.held:
-            # Ours at the version that we wrote; if it no longer is, the write meets a conflict, and then we look.
+            # It is ours in the version that we wrote. Should that have changed, the write meets a conflict, after which it is read.
             return True
         try:
             self._take(await self._door.get(self._path))
@@ -167,15 +169,15 @@ class Lease:
             raise
 
     async def _after(self, error: KubeError) -> None:
-        """Someone wrote it meanwhile, or deleted it: who has it now."""
+        """After somebody else has written or deleted it: reads who holds it now."""
         if isinstance(error, NotFound):
             self._seen = None
             return
         self._take(await self._door.get(self._path))
 
-    def _take(self, item: Object) -> _Seen:
+    def _take(self, item: Object) -> _LeaseSeen:
         spec = item.get("spec") or {}
-        seen = _Seen(
+        seen = _LeaseSeen(
             holder=spec.get("holderIdentity") or "",
             acquired=spec.get("acquireTime") or "",
             renewed=spec.get("renewTime") or "",
@@ -188,7 +190,7 @@ class Lease:
         self._seen, self.holder = seen, seen.holder
         return seen
 
-    def _body(self, seen: _Seen | None, *, holder: str, seconds: int) -> Object:
+    def _body(self, seen: _LeaseSeen | None, *, holder: str, seconds: int) -> Object:
         metadata: Object = {"name": self._name, "namespace": self._namespace}
         now = micro_time(self._wall())
         spec: Object = {

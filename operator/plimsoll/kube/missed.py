@@ -1,8 +1,8 @@
-"""LLMDeployments of which kopf's watch told nothing: a second watch of our own, by their metadata alone, finds and tells them.
+"""Finds changes of LLMDeployments that kopf's watch has missed, by a second watch of our own that reads metadata alone.
 
-Who reads an event first is chance, so that only what two lists in a row find behind was missed. It is read whole then, and
-told as an event would be: for each that is lost, one reader's call; for all others nothing. Where again and again changes are
-found so, and kopf's watch says nothing at all in between, that watch is deaf.
+Either of the two watches may be the first to see a change, so a change counts as missed only when two lists in a row have it and kopf has
+not told of it. Then the resource is read whole and told as if its event had come. If such changes are found again and again while kopf's
+watch tells nothing at all, that watch is taken for deaf.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from plimsoll.kube.watching import key_of
 
 LOG: Final = logging.getLogger(__name__)
 GONE: Final = -1
-"""In place of the version of one that no list has any more."""
+"""Stands for the version of a resource that is gone."""
 
 Tell = Callable[[str, str, Mapping[str, Any] | None], None]
-"""Is told one by namespace/name and uid: its object, or None where it is gone."""
+"""Called with namespace/name and uid of a resource, and its object, or None where it is gone."""
 
 
 class Known(Protocol):
-    """What was told so far."""
+    """The resources that were told of so far."""
 
     def versions(self) -> Iterable[tuple[str, str, int]]:
-        """namespace/name, uid and version of each."""
+        """namespace/name, uid and version of each resource."""
 
     def version(self, key: str) -> int | None: ...
 
@@ -57,18 +57,18 @@ class Missed(Watched):
         self._last = 0.0
 
     def heard(self) -> None:
-        """kopf's watch told something, whatever it was."""
+        """kopf's watch has told something, of whichever resource."""
         self._first = None
 
     @property
     def deaf_seconds(self) -> float:
-        """Between the first and the last change that were found here since kopf's watch told anything. One alone tells nothing: a single
-        event may be lost, and then nothing may happen for long."""
+        """The time between the first and the last missed change since kopf's watch last told anything. It is 0 after one change, as a single
+        event may get lost before a long time in which nothing happens."""
         return 0.0 if self._first is None else self._last - self._first
 
     def start(self) -> None:
         for source in self._watchers.sources(OWNER, metadata=True):
-            self._watchers.start(source, _Sink(self, source.namespace))
+            self._watchers.start(source, _MissedSink(self, source.namespace))
 
     async def stop(self) -> None:
         await super().stop()
@@ -77,12 +77,12 @@ class Missed(Watched):
             await asyncio.gather(self._reading, return_exceptions=True)
 
     def make_good(self, behind: Mapping[str, int], gone: Mapping[str, str]) -> None:
-        """Those that are there, with a version that was not told, and those that are not, with their uids."""
+        """Tells what was missed. `behind` has resources with a version that was never told, `gone` the uids of those that were deleted."""
         for key, uid in gone.items():
             LOG.warning("that it is gone was never told", extra={"deployment": key})
             self._found()
             self._tell(key, uid, None)
-        # What is not read now is behind at the next list as well.
+        # What is not read now is found again by the next list.
         if behind and (self._reading is None or self._reading.done()):
             self._reading = asyncio.create_task(self._read(behind), name="read what was missed")
 
@@ -98,7 +98,7 @@ class Missed(Watched):
                 )
 
     async def _read_one(self, key: str) -> None:
-        """By a list of one: lists are all that may be read of them."""
+        """Reads a resource by listing it alone, as the operator has no right to get one."""
         namespace, _, name = key.partition("/")
         pages = self._door.pages(OWNER.collection(namespace), fields=f"metadata.name={name}")
         async with aclosing(pages):
@@ -121,8 +121,8 @@ def is_behind(known: Known, key: str, version: int) -> bool:
     return told is None or told < version
 
 
-class _Sink:
-    """Of one watcher: what its last list found behind, by name, and the version that it found."""
+class _MissedSink:
+    """The sink of one watcher. It keeps what its last list found to be missed: the versions by namespace/name."""
 
     def __init__(self, missed: Missed, namespace: str) -> None:
         self._missed = missed
@@ -131,13 +131,13 @@ class _Sink:
         self._now: dict[str, int] = {}
 
     def put(self, item: Object, *, as_of: int | None) -> None:
-        """What comes by the watch comes to kopf as well, and is looked at in the next list."""
+        """Only listed resources are looked at: an event may reach kopf a moment later, and the next list shows whether it did."""
         key, version = key_of(item), int(item["metadata"]["resourceVersion"])
         if as_of is not None and is_behind(self._missed.known, key, version):
             self._now[key] = version
 
     def remove(self, item: Object) -> None:
-        """The same."""
+        """Does nothing, as in `put`: whether kopf told of the deletion shows at the next list."""
 
     def keep_only(self, keys: set[str], *, as_of: int) -> None:
         known = self._missed.known

@@ -1,6 +1,6 @@
-"""What is written to pods themselves, which others make: all else that is wanted of them stands in the objects that make them.
+"""Writes to serving pods themselves: deletes them, or takes annotations off. Everything else is decided by the objects that make the pods.
 
-A pod that is gone, or in whose place another came, needs nothing any more.
+A pod that is gone already, or that was replaced by another of its name, is no error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ FREED: Final = dict.fromkeys((names.ANNOTATION_UNTIL_READY, *names.STAY))
 
 
 async def take_away(door: Door, namespace: str, pods: Iterable[PodSeen]) -> tuple[KubeError, ...]:
-    """Why those that stay could not be. Deletions meet no conflict but that of another pod of the name."""
+    """Deletes pods. Returns the errors of those that stay. A conflict is none: another pod has the name by now."""
     problems = await _all(door.delete(POD.path(namespace, pod.name), uid=pod.uid) for pod in pods)
     return tuple(error for error in problems if not isinstance(error, Conflict))
 
 
 async def set_free(door: Door, namespace: str, pods: Iterable[PodSeen]) -> tuple[KubeError, ...]:
-    """They no longer ask the node autoscalers to stay; why those that still do could not be told."""
+    """Takes off the annotations that ask autoscalers to keep a pod's node. Returns the errors of those that still have them."""
     return await _all(
         door.patch(
             POD.path(namespace, pod.name),

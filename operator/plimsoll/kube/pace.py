@@ -1,4 +1,4 @@
-"""Time and chance, handed to everything here that waits, so that tests wait for nothing."""
+"""Clock, sleep and chance, handed to everything in this package that waits, so that tests need not wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 def uptime() -> float:
-    """Seconds that also pass while the machine sleeps, where the system counts them: a Lease runs out meanwhile."""
+    """A clock in seconds that also runs while the machine sleeps, where the system has one, as a Lease runs out meanwhile."""
     clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
@@ -23,5 +23,5 @@ class Pace:
     """Between 0 and 1."""
 
     def backoff(self, failures: int, *, first: float = 0.5, most: float = 30.0) -> float:
-        """Seconds before the next attempt: doubled each time, and spread so that many do not come back at once."""
+        """Seconds before the next attempt: doubled each time, and spread by chance, so that not all come back at once."""
         return min(most, first * 2.0 ** min(max(failures - 1, 0), 16)) * (0.5 + self.chance() / 2)

@@ -1,7 +1,4 @@
-"""One serving pod as its status tells: how far it is, since when, and in whose words it is stuck.
-
-A function of the object alone. What a stage means for a set is `control`'s, what is told of it is `status`'.
-"""
+"""Reads a serving pod's object: how far the pod is, since when, and why it is stuck."""
 
 from __future__ import annotations
 
@@ -18,17 +15,19 @@ ENGINE: Final = "engine"
 RUNTIME_PORT_NAME: Final = "runtime"
 _GROUP_LABELS: Final = (names.LABEL_GROUP, "leaderworkerset.sigs.k8s.io/group-index")
 _RANK_LABELS: Final = ("leaderworkerset.sigs.k8s.io/worker-index", names.LABEL_RANK)
-"""The set's own word first: its leaders are pods of one StatefulSet, whose index counts groups."""
+"""A LeaderWorkerSet's own label comes first: its leaders are pods of one StatefulSet, so there Kubernetes' label has the group's number."""
 _ENDED: Final = ("Failed", "Succeeded")
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
-"""All other words of a container that waits say that something is wrong."""
+"""Reasons of a waiting container that are no problem; all others are one."""
 _UNTOLD: Final = frozenset({"Error", "Completed", ""})
-"""Words of an end that say less than CrashLoopBackOff does."""
+"""Reasons of an end that say less than CrashLoopBackOff does."""
 _STOPPED: Final = (0, 137, 143)
-"""Exit codes of an engine that the kubelet stopped: it ended in peace, was killed, or ended by the signal."""
+"""Exit codes of an engine that the kubelet stopped: it ended normally, was killed, or ended by the signal."""
 NODE_LOST: Final = "NodeLost"
-_SAID: Final = 1000
-"""Characters kept of a message: the kubelet keeps 4 KiB of an engine's last words, for each of some thousand pods."""
+_MESSAGE_KEPT: Final = 1000
+"""Characters that are kept of a message. The kubelet keeps 4 KiB of an engine's last output, which would be much for thousands of pods."""
+_USUAL_PERIOD_S: Final = 10
+"""The period of a probe that names none, by Kubernetes' default."""
 
 
 class _At(NamedTuple):
@@ -91,7 +90,7 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
         scheduled = conditions.get("PodScheduled") or {}
         return _At(Stage.PULLING, seconds(scheduled.get("lastTransitionTime")) or created)
     if engine.get("ready") and not spec.get("readinessGates"):
-        # The kubelet last said that it is ready; whoever found the node silent says otherwise.
+        # The kubelet's last word is that the container is ready. The pod's condition says otherwise since its node fell silent.
         return _At(Stage.FAILED, changed, NODE_LOST, f"node {spec['nodeName']} does not answer")
     return _At(Stage.LOADING, seconds(running.get("startedAt")), message=ready.get("message") or "")
 
@@ -104,7 +103,7 @@ def _scheduled(status: Object) -> float | None:
 
 
 def _changed(status: Object) -> float:
-    """When it last became ready or ceased to be."""
+    """When the pod last became ready or ceased to be."""
     return next(
         (
             seconds(one.get("lastTransitionTime"))
@@ -125,7 +124,7 @@ def _unscheduled(spec: Object, scheduled: Object, created: float) -> _At:
 
 
 def _ended(status: Object, engine: Object, created: float) -> _At:
-    """The whole pod: by its kubelet's word (Evicted, UnexpectedAdmissionError), else as its engine ended."""
+    """A pod that has ended as a whole: by the kubelet's own reason (Evicted, UnexpectedAdmissionError), else by how its engine ended."""
     ended = (engine.get("state") or {}).get("terminated") or _last_end(engine)
     reason = status.get("reason") or ended.get("reason") or status["phase"]
     message = status.get("message") or ended.get("message") or ""
@@ -133,7 +132,7 @@ def _ended(status: Object, engine: Object, created: float) -> _At:
 
 
 def _stuck(status: Object) -> _At | None:
-    """The first container that cannot start, or has ended and is to be started again."""
+    """A container that cannot start, or that has ended and is to be started again; the engine's is looked at first."""
     beside = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     for container in sorted(beside, key=lambda one: one.get("name") != ENGINE):
         state = container.get("state") or {}
@@ -165,7 +164,7 @@ def _last_end(container: Object) -> Object:
 
 
 def start_seconds(spec: Object) -> int:
-    """The longest start that its kubelet waits for; 0 where it waits for ever."""
+    """How long the kubelet waits for a start; 0 where it waits for ever."""
     period, times = _start_probe(spec)
     return period * times
 
@@ -174,25 +173,25 @@ def _start_probe(spec: Object) -> tuple[int, int]:
     containers = spec.get("containers") or ()
     engine: Object = next((one for one in containers if one.get("name") == ENGINE), {})
     probe = engine.get("startupProbe") or {}
-    return int(probe.get("periodSeconds") or 10), int(probe.get("failureThreshold") or 0)
+    return int(probe.get("periodSeconds") or _USUAL_PERIOD_S), int(probe.get("failureThreshold") or 0)
 
 
 def _late_s(spec: Object, status: Object, ended: Object) -> int:
-    """Events alone say it in words, and they are gone in an hour. What stays: an engine that was stopped after all that time, of a
-    pod that has not been ready since it began."""
+    """How long the engine was given to start, where the kubelet ended it for taking longer; else 0. Only events say so, and they are gone
+    after an hour. So it is told by what stays: an engine that was stopped after all that time, and a pod that was never ready since."""
     period, times = _start_probe(spec)
     began = seconds(ended.get("startedAt"))
     ran = seconds(ended.get("finishedAt")) - began
-    # The first of them is asked at once.
+    # The first probe comes at once, so there is one period less than probes.
     over = times > 0 and ran >= period * (times - 1)
     late = over and ended.get("exitCode") in _STOPPED and _changed(status) <= began
     return period * times if late else 0
 
 
 def _said(message: str) -> str:
-    """What a supervisor left is told by its sentence, and the rest as it is."""
+    """The message of a pod. Where a supervisor left a report in it, that report's sentence; else the text as it is."""
     left = read_failure(message)
-    return plain(message, _SAID) if left is None else left.message
+    return plain(message, _MESSAGE_KEPT) if left is None else left.message
 
 
 def _runtime_port(spec: Object) -> int | None:

@@ -1,4 +1,4 @@
-"""What the operator must be allowed, and nothing else: rules made from the table of kinds, for the chart and for tests.
+"""The operator's rights, which are no more than it needs: rules made from the table of kinds, for the chart and for tests.
 
 Writes files/rbac.yaml of the chart as `python -m plimsoll.kube.rbac`; `make generate` runs it and a test compares.
 """
@@ -36,20 +36,20 @@ Rule = dict[str, list[str]]
 
 SEE: Final = ("list", "watch")
 WRITE: Final = ("create", "delete", "get", "list", "patch", "watch")
-"""Server-side apply makes what is not there, which needs create beside patch."""
-PATH: Final = "charts/plimsoll/files/rbac.yaml"
+"""Server-side apply needs `create` besides `patch`, as it makes objects that are not there."""
+CHART_FILE: Final = "charts/plimsoll/files/rbac.yaml"
 
 
 def rules() -> dict[str, list[Rule]]:
-    """`cluster`: what lies outside namespaces. `namespaced`: in each namespace that is watched. `own`: in the operator's."""
+    """Rules for kinds outside namespaces (`cluster`), in each namespace that is watched (`namespaced`), and in the operator's own (`own`)."""
     return {
         "cluster": [*_rules([NODE, *SLICES[:1]], SEE), *_rules([CRD], SEE)],
         "namespaced": [
             *_rules([OWNER], SEE),
             _rule(OWNER.group, [f"{OWNER.plural}/status"], ["patch"]),
             *_rules([AUTOSCALER, SCALED_OBJECT, *CLAIMS[:1]], SEE),
-            # Those that read a model which only their owner's Secret or volume opens are made here; all others by workloads. What
-            # asks an autoscaler to leave a pod where it loads is taken off it afterwards.
+            # The operator makes and deletes only pods that read models, and deletes pods of sets; workloads make all others. It patches
+            # pods to take off the annotations that keep their nodes while they load.
             *_rules([POD], ("create", "delete", "patch", *SEE)),
             *_rules([kind for kind in CHILDREN if not kind.lasts], WRITE),
             *_rules([kind for kind in CHILDREN if kind.lasts], [verb for verb in WRITE if verb != "delete"]),
@@ -57,16 +57,16 @@ def rules() -> dict[str, list[Rule]]:
         ],
         "own": [
             *_rules([LEASE], ("create", "get", "update")),
-            # What was learned, where the operator's own namespace is none of those that are watched. What is made has no name yet.
+            # The ConfigMaps of what was learned, as the operator's own namespace need not be watched. `create` cannot be limited to names.
             *_rules([CONFIG_MAP], ("create",)),
-            _named(CONFIG_MAP, [names.LEARNED, names.LEARNED_SEED], ("get",)),
-            _named(CONFIG_MAP, [names.LEARNED], ("patch",)),
+            _rule_by_name(CONFIG_MAP, [names.LEARNED, names.LEARNED_SEED], ("get",)),
+            _rule_by_name(CONFIG_MAP, [names.LEARNED], ("patch",)),
         ],
     }
 
 
 def webhook_rules() -> dict[str, list[Rule]]:
-    """What the admission webhook needs beside, where it is on. The chart narrows `cluster` and `own` to one object by its name."""
+    """Further rights for the admission webhook, where it is on. The chart narrows `cluster` and `own` to one object by its name."""
     return {
         "cluster": _rules([WEBHOOKS], ("get", "patch")),
         "namespaced": _rules([LOCAL_REVIEW], ("create",)),
@@ -75,7 +75,7 @@ def webhook_rules() -> dict[str, list[Rule]]:
 
 
 def _rules(kinds: Iterable[Kind], verbs: Iterable[str]) -> list[Rule]:
-    """One rule a group, in order of the groups."""
+    """One rule for each API group, in order of the groups."""
     plurals: dict[str, set[str]] = {}
     for kind in kinds:
         plurals.setdefault(kind.group, set()).add(kind.plural)
@@ -86,7 +86,7 @@ def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Rule:
     return {"apiGroups": [group], "resources": list(resources), "verbs": sorted(verbs)}
 
 
-def _named(kind: Kind, objects: Iterable[str], verbs: Iterable[str]) -> Rule:
+def _rule_by_name(kind: Kind, objects: Iterable[str], verbs: Iterable[str]) -> Rule:
     return {**_rule(kind.group, [kind.plural], verbs), "resourceNames": list(objects)}
 
 
@@ -97,4 +97,4 @@ def rbac_yaml() -> str:
 
 
 if __name__ == "__main__":
-    (Path(*sys.argv[1:2]) / PATH).write_text(rbac_yaml(), encoding="utf-8")
+    (Path(*sys.argv[1:2]) / CHART_FILE).write_text(rbac_yaml(), encoding="utf-8")

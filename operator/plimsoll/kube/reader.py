@@ -1,7 +1,7 @@
-"""Lists of a cluster's objects as plain dicts, read only, for one look from outside the cluster.
+"""Lists a cluster's objects as plain dicts, for commands that read it once from outside.
 
-The kubeconfig's contexts and ways to sign in are the client library's work; its generated models are not used, since
-facts are read from the objects as the API gives them. Watching belongs to the operator.
+The client library handles the kubeconfig's contexts and ways to sign in. Its generated models are not used, since facts are read from the
+objects as the API gives them.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from kubernetes.client.exceptions import ApiException
 from plimsoll import names
 from plimsoll.facts.capabilities import Capabilities
 from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of
-from plimsoll.kube.kinds import CHILDREN
+from plimsoll.kube.kinds import CHILDREN, OURS
 
 Objects = tuple[Mapping[str, Any], ...]
 
-PAGE: Final = 500
+PAGE_ITEMS: Final = 500
 DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 SEED: Final = f"metadata.name={names.LEARNED_SEED}"
-"""Nobody but an admin makes it, so it need not bear our label."""
+"""Field selector of the admin's ConfigMap, which need not have our label."""
 PROGRAM: Final = ["python", "-m", "plimsoll"]
-"""How the chart starts the operator. Many an operator's pods bear the label of one; this program is ours alone."""
-OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
+"""How the chart starts the operator. Other operators' pods may have the same label, but not this command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptData:
     """What Plimsoll itself keeps in a cluster's ConfigMaps."""
 
     plans: Mapping[str, Mapping[str, Any]]
     """Pinned plans by namespace/name."""
     beside: Mapping[str, Mapping[str, str]]
-    """What else is in their ConfigMaps."""
+    """The other data of the plans' ConfigMaps, by namespace/name."""
     learned: str | None
     seed: str | None = None
-    """What an admin handed in to be known beside."""
+    """What an admin handed in as learned elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +52,16 @@ class Cluster:
     claims: Objects
     deployments: Objects
     sets: Objects
-    """Revisions of serving sets, by which pods are made whatever renders them today."""
-    kept: Kept
+    """Revisions of serving sets. Pods are made by them, whatever would be rendered today."""
+    kept: KeptData
     served: Capabilities
-    """Optional kinds that it serves."""
+    """Optional kinds that the cluster serves."""
     notes: tuple[str, ...]
     """Kinds that could not be listed, and what that means for the answer."""
 
 
 def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_SECONDS) -> Cluster:
-    """List what planning needs, through a context of the kubeconfig or the current one."""
+    """Lists what planning needs, through a context of the kubeconfig or the current one."""
     lister = Lister(client_of(context), timeout_seconds)
     nodes, pods = lister.needed("/api/v1/nodes"), lister.needed("/api/v1/pods")
     return Cluster(
@@ -101,8 +100,8 @@ def _is_operator(pod: Mapping[str, Any]) -> bool:
     )
 
 
-def _own(name: str, config_maps: Objects, homes: frozenset[str], notes: list[str]) -> str | None:
-    """What lies under this name beside the operator: anybody may make a ConfigMap of that name in a namespace of their own."""
+def _operators(name: str, config_maps: Objects, homes: frozenset[str], notes: list[str]) -> str | None:
+    """What was learned in the ConfigMap of this name in the operator's namespace. Anybody may make one in a namespace of their own."""
     there = {
         str(item["metadata"].get("namespace")): (item.get("data") or {}).get(names.LEARNED_KEY)
         for item in config_maps
@@ -123,7 +122,7 @@ def _own(name: str, config_maps: Objects, homes: frozenset[str], notes: list[str
     return there[chosen[0]]
 
 
-def _kept(config_maps: Objects, homes: frozenset[str], notes: list[str]) -> Kept:
+def _kept(config_maps: Objects, homes: frozenset[str], notes: list[str]) -> KeptData:
     plans: dict[str, Mapping[str, Any]] = {}
     beside: dict[str, Mapping[str, str]] = {}
     for item in config_maps:
@@ -135,16 +134,16 @@ def _kept(config_maps: Objects, homes: frozenset[str], notes: list[str]) -> Kept
             others = {name: text for name, text in data.items() if name != names.PLAN_KEY}
             if others:
                 beside[key] = others
-    return Kept(
+    return KeptData(
         plans=plans,
         beside=beside,
-        learned=_own(names.LEARNED, config_maps, homes, notes),
-        seed=_own(names.LEARNED_SEED, config_maps, homes, notes),
+        learned=_operators(names.LEARNED, config_maps, homes, notes),
+        seed=_operators(names.LEARNED_SEED, config_maps, homes, notes),
     )
 
 
 class Lister:
-    """Whole lists, page by page; what may be missing is noted."""
+    """Reads whole lists, page by page. `notes` says which optional lists could not be read."""
 
     def __init__(self, client: ApiClient, timeout_seconds: int) -> None:
         self._client = client
@@ -162,7 +161,7 @@ class Lister:
     def optional(
         self, path: str, otherwise: str, selector: str | None = None, fields: str | None = None
     ) -> Objects:
-        """What a cluster may lack or forbid; then it is empty and said."""
+        """A list that a cluster may lack or forbid; then it is empty, and a note says so and what follows (`otherwise`)."""
         try:
             return self._pages(path, selector, fields)
         except ApiException as error:
@@ -170,7 +169,7 @@ class Lister:
         return ()
 
     def served(self) -> Capabilities:
-        """The optional kinds that objects of ours may be of, in the versions that they are written in."""
+        """The optional kinds of children that the cluster serves, in the versions in which they are written."""
         found = set()
         for version in sorted({kind.api_version for kind in CHILDREN if kind.optional}):
             try:
@@ -186,7 +185,7 @@ class Lister:
         return frozenset(found)
 
     def versions(self, plural: str, otherwise: str) -> Objects:
-        """A kind of DRA in the newest version that the cluster serves; older clusters serve none, which is no news."""
+        """A kind of dynamic resource allocation in the newest version that the cluster serves. Old clusters serve none, which is not noted."""
         for version in DRA_VERSIONS:
             try:
                 return self._pages(f"/apis/resource.k8s.io/{version}/{plural}")
@@ -198,7 +197,7 @@ class Lister:
 
     def _pages(self, path: str, selector: str | None = None, fields: str | None = None) -> Objects:
         found: list[Mapping[str, Any]] = []
-        query: list[tuple[str, object]] = [("limit", PAGE)]
+        query: list[tuple[str, object]] = [("limit", PAGE_ITEMS)]
         if selector is not None:
             query.append(("labelSelector", selector))
         if fields is not None:
@@ -206,7 +205,7 @@ class Lister:
         more = ""
         while True:
             page = self._get(path, [*query, ("continue", more)] if more else query)
-            # Lists name the kind once; the objects get it back, as `kubectl get -o yaml` shows them.
+            # A list names the kind once for all; it is put into each object, as `kubectl get -o yaml` shows them.
             about = {
                 "apiVersion": page.get("apiVersion"),
                 "kind": str(page.get("kind", "")).removesuffix("List"),

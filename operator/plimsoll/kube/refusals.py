@@ -1,6 +1,7 @@
-"""Why pods of StatefulSets are not made. Their controller says so only in events; a Deployment has a condition for it.
+"""Why pods of StatefulSets are refused. Their controller says so only in events, where a Deployment has a condition.
 
-Watched are failed creations alone, of which a cluster in order has none. What is known goes with the event, within the hour.
+Only events of failed creations are watched, of which there are none where all is well. What they said is known for as long as the
+cluster keeps them, which is an hour.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from plimsoll.kube.children import Wake
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.kinds import EVENT, STATEFUL_SET
 from plimsoll.kube.pace import Pace
-from plimsoll.kube.refused import refusal
+from plimsoll.kube.refused import refusal_text
 from plimsoll.kube.times import seconds
 from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import key_of
@@ -35,21 +36,21 @@ class Refusals(Watched):
         self._wake = wake
         super().__init__(door, pace, namespaces)
         self._events: dict[str, _Said] = {}
-        """By event (namespace/name)."""
+        """What events said, by the event's namespace/name."""
         self._of: dict[str, set[str]] = {}
-        """Events of a StatefulSet."""
+        """The events of each StatefulSet, both by namespace/name."""
 
     def start(self) -> None:
         for source in self._watchers.sources(EVENT, fields=FIELDS):
-            self._watchers.start(source, _Refusals(self, source.namespace))
+            self._watchers.start(source, _RefusalsSink(self, source.namespace))
 
     def of(self, about: str, since: float) -> str:
-        """The last words about a StatefulSet (namespace/name) since then; empty where there are none."""
+        """What the newest event of a StatefulSet (namespace/name) said since then; empty where there is none."""
         said = [self._events[key] for key in self._of.get(about, ())]
         return max(((one.at, one.text) for one in said if one.at >= since), default=(0.0, ""))[1]
 
     def put(self, item: Object) -> None:
-        key, said = key_of(item), _read(item)
+        key, said = key_of(item), _read_event(item)
         before = self._events.get(key)
         owner = deployment_of_child(said.about.partition("/")[2])
         if owner is None:
@@ -60,7 +61,7 @@ class Refusals(Watched):
             self._wake(f"{said.about.partition('/')[0]}/{owner}")
 
     def forget(self, key: str) -> None:
-        """Nobody is woken: that an event is forgotten says nothing of what it told."""
+        """Forgets an event that the cluster has forgotten. That wakes nobody, as it does not mean that pods can be made now."""
         said = self._events.pop(key, None)
         if said is not None:
             self._of[said.about].discard(key)
@@ -71,7 +72,7 @@ class Refusals(Watched):
         return tuple(self._events)
 
 
-class _Refusals:
+class _RefusalsSink:
     """The sink of one watcher."""
 
     def __init__(self, refusals: Refusals, namespace: str) -> None:
@@ -90,7 +91,7 @@ class _Refusals:
                 self._refusals.forget(key)
 
 
-def _read(item: Object) -> _Said:
+def _read_event(item: Object) -> _Said:
     about = item.get("regarding") or {}
     times = (
         (item.get("series") or {}).get("lastObservedTime"),
@@ -100,6 +101,6 @@ def _read(item: Object) -> _Said:
     )
     return _Said(
         f"{about.get('namespace', '')}/{about.get('name', '')}",
-        refusal(str(item.get("note") or "")),
+        refusal_text(str(item.get("note") or "")),
         seconds(next(filter(None, times), None)),
     )

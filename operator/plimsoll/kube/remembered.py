@@ -1,4 +1,4 @@
-"""What the operator keeps beside the pinned plans of deployments, for whoever asks from outside: read only."""
+"""Reads, from outside the cluster, what the operator keeps in the ConfigMaps of deployments' plans."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from plimsoll import names
 from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, client_of
-from plimsoll.kube.kinds import CONFIG_MAP
-from plimsoll.kube.reader import OURS, Lister
+from plimsoll.kube.kinds import CONFIG_MAP, OURS
+from plimsoll.kube.reader import Lister
 
 
 def read_kept(
     context: str | None, namespace: str | None, name: str, *, timeout_seconds: int = TIMEOUT_SECONDS
 ) -> dict[str, Mapping[str, str]]:
-    """Data of the plan's ConfigMap by namespace/name, of the deployments of that name."""
+    """The data of the plans' ConfigMaps, by namespace/name, of all deployments of that name."""
     lister = Lister(client_of(context), timeout_seconds)
     selector = f"{OURS},{names.LABEL_DEPLOYMENT}={name}"
     listed = lister.optional(CONFIG_MAP.collection(namespace), "what is kept cannot be read", selector)
@@ -22,7 +22,7 @@ def read_kept(
     found = {}
     for one in listed:
         metadata = one["metadata"]
-        # The list of a server that ignores selectors holds others too.
+        # Not every server honours selectors.
         owner = (metadata.get("labels") or {}).get(names.LABEL_DEPLOYMENT)
         if owner == name and names.PLAN_KEY in (one.get("data") or {}):
             found[f"{metadata['namespace']}/{name}"] = one["data"]

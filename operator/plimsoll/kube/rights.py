@@ -1,4 +1,4 @@
-"""What a user may do, as the API server says: SubjectAccessReviews of one namespace, which store nothing."""
+"""Asks the API server what a user may do, by SubjectAccessReviews in a namespace, which store nothing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from plimsoll.kube.door import Door
 from plimsoll.kube.kinds import LOCAL_REVIEW
 
 TAKES: Final = {"secrets": "get", "serviceaccounts": "impersonate", "serviceaccounts/token": "create"}
-"""Which right on a thing is that to hand it on."""
+"""The right that a user needs on each kind of thing to hand it to pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who asks, as an admission request tells."""
+    """The user of an admission request."""
 
     name: str
     uid: str = ""
@@ -40,7 +40,7 @@ class Rights:
         self._door = door
 
     async def lacking(self, user: User, namespace: str, things: Sequence[_Thing]) -> tuple[_Thing, ...]:
-        """Those that the user may not hand to pods. Who may make pods can hand them anything that is in their namespace."""
+        """The things that the user may not hand to pods. A user who may make pods can hand them everything in the namespace."""
         if not things or await self._may(user, namespace, "create", "pods", ""):
             return ()
         asked = sorted({(TAKES[one.plural], one.plural, one.name) for one in things})

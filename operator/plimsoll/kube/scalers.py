@@ -1,6 +1,6 @@
-"""Which autoscalers of others target a deployment: HorizontalPodAutoscalers, and KEDA's ScaledObjects where they are served.
+"""Which autoscalers that are not Plimsoll's target a deployment: HorizontalPodAutoscalers, and KEDA's ScaledObjects where they are served.
 
-They write `spec.replicas` through /scale; whether that is as it should be is told by `status`.
+They write `spec.replicas` through /scale. Whether that is a problem is decided in `status`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Scalers(Watched):
     def start(self, served: Iterable[Kind] = ()) -> None:
         for kind in (AUTOSCALER, *(one for one in served if one is SCALED_OBJECT)):
             for source in self._watchers.sources(kind):
-                self._watchers.start(source, _Scalers(self, kind.name))
+                self._watchers.start(source, _ScalersSink(self, kind.name))
 
     def of(self, owner: str) -> tuple[str, ...]:
-        """As "Kind name", those that scale a deployment (namespace/name)."""
+        """Kind and name of the autoscalers that scale a deployment (namespace/name) itself."""
         return tuple(sorted(aim.said for aim in self._of.get(owner, ()) if not aim.child))
 
     def on_children(self, owner: str, children: Collection[str]) -> tuple[str, ...]:
-        """Those that scale one of these objects of a deployment in its place."""
+        """Kind and name of the autoscalers that scale one of these children of a deployment."""
         return tuple(sorted(aim.said for aim in self._of.get(owner, ()) if aim.child in children))
 
     def enter(self, aim: Aim) -> None:
@@ -51,14 +51,14 @@ class Scalers(Watched):
         self._wake(aim.owner)
 
 
-class _Scalers:
+class _ScalersSink:
     """The sink of one watcher."""
 
     def __init__(self, scalers: Scalers, kind: str) -> None:
         self._scalers = scalers
         self._kind = kind
         self._aims: dict[str, Aim] = {}
-        """What of ours one (namespace/name) scales."""
+        """What of ours each autoscaler scales, by the autoscaler's namespace/name."""
 
     def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - a target is a target however it is told
         key, aim = key_of(item), aim_of(self._kind, item)

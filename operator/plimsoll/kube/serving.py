@@ -1,7 +1,7 @@
-"""What of a deployment is seen to run: its sets, from the children that make pods and the pods they made.
+"""What is seen to run of a deployment: its sets, from the children that make pods and from the pods themselves.
 
-Pods are watched whole, since their status is what matters, and kept as `PodSeen`; a pod wakes its deployment when that
-changes, so that probes and heartbeats which change nothing cost nothing.
+Pods are watched whole, since their status matters, and kept as `PodSeen`. A pod wakes its deployment only when that changes, so that probes
+and heartbeats which change nothing cost nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.watchers import Watched
 from plimsoll.objects import Bearer
 
-SELECTOR: Final = f"{names.LABEL_ROLE}={names.SERVING}"
+SERVING_PODS: Final = f"{names.LABEL_ROLE}={names.SERVING}"
+"""Label selector of all pods of serving sets."""
 
 Hears = Callable[[str, Object | None], None]
-"""Is told each serving pod, or that one (namespace/name) is gone: the inventory counts what it takes."""
+"""Called with the namespace/name of a serving pod, and the pod, or None where it is gone. The inventory counts what it takes."""
 
 
 class Pods(Watched):
@@ -47,21 +48,21 @@ class Pods(Watched):
         self._hears = hears
         super().__init__(door, pace, namespaces)
         self._of: dict[str, dict[str, dict[str, PodSeen]]] = {}
-        """By deployment, set and pod."""
+        """Pods by deployment (namespace/name), by the set's label, and by their own name."""
 
     def start(self) -> None:
-        for source in self._watchers.sources(POD, selector=SELECTOR):
-            self._watchers.start(source, _Pods(self, source.namespace))
+        for source in self._watchers.sources(POD, selector=SERVING_PODS):
+            self._watchers.start(source, _PodsSink(self, source.namespace))
 
     def of(self, owner: str) -> Mapping[str, tuple[PodSeen, ...]]:
-        """By the set's label, sorted by name."""
+        """The pods of a deployment by their set's label, sorted by name."""
         return {
             digest: tuple(pods[name] for name in sorted(pods))
             for digest, pods in sorted(self._of.get(owner, {}).items())
         }
 
     def on(self, node: str) -> set[str]:
-        """Deployments that have pods there."""
+        """Deployments (namespace/name) that have pods on a node."""
         return {
             owner
             for owner, sets in self._of.items()
@@ -95,7 +96,7 @@ class Pods(Watched):
         self._wake(owner)
 
     def all(self) -> list[tuple[str, str, str]]:
-        """Deployment, set and pod."""
+        """Deployment, set and name of each pod."""
         return [
             (owner, digest, name)
             for owner, sets in self._of.items()
@@ -104,7 +105,7 @@ class Pods(Watched):
         ]
 
 
-class _Pods:
+class _PodsSink:
     """The sink of one watcher."""
 
     def __init__(self, pods: Pods, namespace: str) -> None:
@@ -133,8 +134,8 @@ def serving(
     *,
     bearer: Bearer | None = None,
 ) -> Serving:
-    """Everything of one deployment (namespace/name) that is seen; with a bearer of the name only what is its own, and not
-    what the garbage collector has yet to take of the one before."""
+    """Everything that is seen of a deployment (namespace/name). With the present bearer of the name, only what belongs to that one, and not
+    what the garbage collector has yet to delete of a deployment that had the name before."""
     made: dict[str, list[Child]] = {}
     for child in children.of(owner).values():
         if bearer is not None and not child.belongs_to(bearer.uid):
@@ -144,7 +145,7 @@ def serving(
     running = {
         digest: own
         for digest, found in pods.of(owner).items()
-        if (own := _own(found, bearer, made.get(digest, ())))
+        if (own := _own_pods(found, bearer, made.get(digest, ())))
     }
     name = owner.partition("/")[2]
     sets = [
@@ -160,7 +161,7 @@ def serving(
 
 
 def leaving(seen: Serving, fleet: Fleet) -> Serving:
-    """With what is to leave its node."""
+    """What is seen, with a mark on each pod that is to leave its node."""
 
     def shown(pod: PodSeen) -> PodSeen:
         name = pod.node or ""
@@ -178,9 +179,11 @@ def leaving(seen: Serving, fleet: Fleet) -> Serving:
 _STATES: Final = {"cordoned": "cordoned", "deleting": "being taken away"}
 
 
-def _own(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]) -> tuple[PodSeen, ...]:
-    """Pods name what made them, never the deployment; but none of ours is older than both it and its workload, which may have
-    been there before it, as when someone took its owner away. Times are whole seconds, and a second is enough for two lives."""
+def _own_pods(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]) -> tuple[PodSeen, ...]:
+    """The pods that belong to the present bearer of the name. A pod's owner is its workload and not the deployment, so they are told by
+    age: a pod of ours is younger than the deployment or than its workload (which may be older than the deployment where it had lost its
+    owner). Times are in whole seconds, and within one second a deployment can be deleted and made again; so a pod of the same second counts
+    only where a workload is seen."""
     if bearer is None:
         return pods
     workloads = [child.created for child in made if child.workload is not None]
@@ -190,7 +193,7 @@ def _own(pods: tuple[PodSeen, ...], bearer: Bearer | None, made: Iterable[Child]
 
 def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals: Refusals) -> SetSeen:
     groups: dict[int, int] = {}
-    # While its Deployment is not seen, as one whose labels a hand has taken away, what serves is not to go for it.
+    # While its Deployment is not seen, as when somebody took its labels off, the pods that serve are counted, so that they are kept.
     replicas, each = sum(pod.group is None and pod.stage is Stage.READY for pod in pods), 1
     for child in made:
         if child.workload is None:
@@ -200,7 +203,7 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals:
         else:
             replicas, each = child.workload.replicas, child.workload.pods
     if groups:
-        # A group that lacks one of its objects for a moment is no smaller for it.
+        # A group may lack one of its objects for a moment, so the largest one tells the size of all.
         replicas, each = len(groups), max(groups.values())
     born = [child.created for child in made if child.workload is None] or [child.created for child in made]
     return SetSeen(
@@ -217,7 +220,7 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals:
 
 
 def _refused(child: Child, refusals: Refusals) -> str:
-    """A LeaderWorkerSet's pods are made by a StatefulSet of the same name."""
+    """Why a workload's pods are refused. A LeaderWorkerSet's pods are made by a StatefulSet of its name."""
     if child.workload is None or child.ref.kind == DEPLOYMENT.name:
         return child.refused
     return refusals.of(f"{child.ref.namespace}/{child.ref.name}", child.created)

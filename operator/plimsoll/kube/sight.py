@@ -1,7 +1,6 @@
-"""Everything that is seen of a cluster, as one: started together, complete together, alive together.
+"""Everything that the operator watches of a cluster, started and stopped together.
 
-`wake` is told of a deployment (namespace/name) of which something was seen to change; `moved` of an inventory that is another
-one, or of other capabilities. What a turn does about either is not known here.
+`wake` is called with a deployment (namespace/name) of which something has changed, `moved` when the inventory or the served kinds have.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from plimsoll.kube.serving import Pods, leaving, serving
 from plimsoll.objects import Bearer
 
 LIST_SECONDS: Final = 30.0
-"""How long kinds that are served anew are waited for: one that may not be listed must not hide the others."""
+"""How long the first lists of newly served kinds are waited for: a kind that may not be listed must not hold up the others."""
 
 
 class Sight:
-    """`namespaces` are those that may be watched; empty is the whole cluster, with its nodes."""
+    """`namespaces` are those that may be watched; where empty, the whole cluster is, with its nodes."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class Sight:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns once all of it is listed: before that, what is missing may well be there."""
+        """Returns once everything is listed. Before that, what is not seen may well exist."""
         await self._served.start()
         self._watch()
         await asyncio.gather(*(part.synced() for part in self._parts))
@@ -75,16 +74,16 @@ class Sight:
 
     @property
     def listed(self) -> int:
-        """How far the first lists have come, in objects."""
+        """How many objects the first lists have brought so far."""
         return sum(part.listed for part in self._parts)
 
     @property
     def problems(self) -> Mapping[str, KubeError]:
-        """By path, what cannot be seen at present."""
+        """Why something cannot be seen at present, by its path."""
         return {path: problem for part in self._parts for path, problem in part.problems.items()}
 
     def alive_at(self) -> float:
-        """When the watch that is silent for longest last did something."""
+        """When the watch that has been silent for longest last did something."""
         return min(part.alive_at() for part in (self._served, *self._parts))
 
     @property
@@ -94,7 +93,7 @@ class Sight:
         return self.children, self.fleet, self.pods, self.facts_pods, self.scalers, self.refusals
 
     def serving(self, owner: str, bearer: Bearer | None = None) -> Serving:
-        """What is seen of a deployment (namespace/name), or of the one that bears the name now."""
+        """What is seen of a deployment (namespace/name); with `bearer`, only what belongs to the present one of that name."""
         seen = serving(owner, self.children, self.pods, self.scalers, self.refusals, bearer=bearer)
         return leaving(seen, self.fleet.fleet)
 

@@ -1,7 +1,6 @@
-"""The status of a deployment, written by server-side apply under a manager of its own, and only when it says something new.
+"""Writes the status of deployments by server-side apply, under a field manager of its own, and only when it says something new.
 
-What the status says is `status`' work. Here is only known what was written last, since the resource as it was last seen may be
-older than that.
+It remembers what was written last, since the resource as it was last seen may be older than that.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ class StatusWriter:
     def __init__(self, door: Door) -> None:
         self._door = door
         self._written: dict[str, tuple[str, str]] = {}
-        """By uid: the digest of what was written last, and the resourceVersion that it made."""
+        """By uid the digest of what was written last, and the resourceVersion that it got."""
 
     async def write(self, owner: Owner, wanted: Mapping[str, Any], seen: Object) -> bool:
-        """Whether it was written: not if `seen`, the resource as it was last told of, says it already, nor if we wrote it
-        after that. Raises what the door raises; a resource that is gone is NotFound or Conflict."""
+        """Writes the status, unless `seen` (the resource as it was last seen) has it already, or we wrote it since. Returns whether it did.
+        Raises what the door raises; for a resource that is gone that is NotFound or Conflict."""
         text = _digest(wanted)
         written, version = self._written.get(owner.uid, ("", "0"))
-        # What was seen is our own write, or older; else somebody may have changed what we wrote.
+        # If what was seen is newer than our own last write, somebody may have changed that.
         known = int(seen["metadata"]["resourceVersion"]) <= int(version)
         if text == (written if known else _digest(seen.get("status") or NOTHING)):
             return False
@@ -50,5 +49,5 @@ class StatusWriter:
 
 
 def _digest(status: Mapping[str, Any]) -> str:
-    """Thousands are kept, and each status has some thousand characters."""
+    """A digest is kept in place of the status, which has some thousand characters, as there are thousands of deployments."""
     return hashlib.sha256(canonical(status).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""One request to the API server and its answer: connection, certificates, token, timeouts, typed errors, counts.
+"""Sends single requests to the API server: connection, certificates, token, timeouts, typed errors, counts.
 
-What is asked, how many at once and how often again is the `door`'s.
+How many run at once, and what is tried again, is decided by the `door`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from plimsoll.kube.pace import Pace
 
 CONNECT_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = 60.0
-"""Of a connection that nobody uses; the API server itself keeps them for longer."""
+"""How long an unused connection is kept. The API server keeps them for longer."""
 CLOSING_SECONDS: Final = 0.1
 JSON: Final = "application/json"
 _MOST_WORDS: Final = 1000
-"""Of an answer that is no Status object, as proxies give them."""
+"""Characters that are kept of an answer that is no Status object, as proxies give them."""
 
 
 @dataclass(slots=True)
 class Calls:
-    """What went through, for metrics."""
+    """Counts of calls, for metrics."""
 
     count: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By verb, resource and status code; `unreachable` where there was none."""
+    """Calls by verb, resource and status code, which is `unreachable` where there was no answer."""
     seconds: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
-    """Spent waiting for answers, by verb and resource."""
+    """Time spent waiting for answers, by verb and resource."""
     in_flight: int = 0
     most_in_flight: int = 0
 
@@ -54,15 +54,15 @@ class Calls:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     verb: str
-    """As RBAC calls it, with `apply` apart from `patch`."""
+    """The verb of RBAC, but with `apply` told apart from `patch`."""
     method: str
     path: str
     query: Mapping[str, str]
     accept: str
     seconds: float | None
-    """For all of it; None for a stream."""
+    """How long the call may take as a whole; None for a stream."""
     silence_seconds: float | None = None
-    """Longest without a byte."""
+    """How long nothing may come."""
     data: bytes | None = None
     content: str = JSON
 
@@ -88,7 +88,7 @@ class Transport:
 
     async def close(self) -> None:
         await self._session.close()
-        # Connections that either side gives up are not gone at once, and nobody tells when they are.
+        # Closed connections are not gone at once, and nothing tells when they are.
         await asyncio.sleep(CLOSING_SECONDS)
 
     async def call(self, request: Request) -> dict[str, Any]:
@@ -102,14 +102,14 @@ class Transport:
                 found: dict[str, Any] = parsed(await answer.read())
                 return found
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            # A stream keeps its error, and the error's frames keep the stream with all that had come: megabytes, until somebody
-            # looks for garbage.
+            # The stream refers to its error, and the error's traceback to the stream with all that had come. Without this the two would
+            # keep megabytes until the next garbage collection.
             raise _unreachable(request, error) from error.with_traceback(None)
         finally:
             self.calls.end(request.verb, request.path, code, self._pace.now() - began)
 
     async def lines(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """The answer line by line, as it comes; first an empty one, when it begins."""
+        """The answer line by line, as it comes. The first line is empty and says that the answer has begun."""
         code, missed = "unreachable", Unreachable
         try:
             async with self._send(request) as answer:
@@ -118,14 +118,14 @@ class Transport:
                 try:
                     yield b""
                     missed = Silent
-                    # The reader's own lines have a length limit far below that of an object.
+                    # The lines are cut here, as the reader's own limit for a line is far below the size of an object.
                     left = b""
                     async for chunk in answer.content.iter_any():
                         *whole, left = (left + chunk).split(b"\n") if left else chunk.split(b"\n")
                         for line in whole:
                             yield line
                 finally:
-                    # Whoever leaves a stream before its end does not wait for the server to say goodbye.
+                    # A stream that is left before its end is cut off, without waiting for the server.
                     if answer.connection is not None and answer.connection.transport is not None:
                         answer.connection.transport.abort()
         except aiohttp.SocketTimeoutError as error:
@@ -138,7 +138,7 @@ class Transport:
 
     @asynccontextmanager
     async def _send(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A token that the server no longer knows is renewed, once."""
+        """Sends a request. Where the server does not accept the token it is renewed, and the request sent once more."""
         limits = aiohttp.ClientTimeout(
             sock_connect=CONNECT_SECONDS, sock_read=request.silence_seconds, total=request.seconds
         )
@@ -176,7 +176,7 @@ async def _raise_refusal(answer: aiohttp.ClientResponse) -> None:
         body = {"reason": answer.reason, "message": text[:_MOST_WORDS].decode(errors="replace")}
     named = answer.headers.get("Retry-After") or (body.get("details") or {}).get("retryAfterSeconds")
     try:
-        # HTTP also allows a date; nobody in front of an API server gives one.
+        # HTTP also allows a date, which is ignored, as API servers and what is in front of them give seconds.
         retry_after = None if named is None else float(named)
     except ValueError:
         retry_after = None

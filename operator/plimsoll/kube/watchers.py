@@ -1,4 +1,4 @@
-"""The watchers of one concern, as one: started, stopped, waited for and looked after together."""
+"""Several watchers that belong together: started, stopped and waited for together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERYWHERE: Final = ("",)
 
 
 class Watchers:
-    """`namespaces` are those that may be watched; empty is all of them."""
+    """`namespaces` are those that may be watched; where empty, all are."""
 
     def __init__(self, door: Door, pace: Pace, namespaces: Iterable[str] = ()) -> None:
         self._door = door
@@ -27,7 +27,7 @@ class Watchers:
     def sources(
         self, kind: Kind, *, selector: str = "", fields: str = "", metadata: bool = False
     ) -> list[Source]:
-        """One for each namespace that is watched."""
+        """A source for each namespace that is watched."""
         spaces = self._namespaces if kind.namespaced else EVERYWHERE
         return [
             Source(
@@ -41,14 +41,14 @@ class Watchers:
         ]
 
     def start(self, source: Source, sink: Sink) -> None:
-        """Nothing where it runs already."""
+        """Starts a watcher, unless it runs already."""
         key = source.path, source.selector
         if key not in self._running:
             watcher = Watcher(self._door, source, sink, self._pace)
             self._running[key] = watcher, asyncio.create_task(watcher.run(), name=f"watch {source}")
 
     async def stop(self, sources: Iterable[Source] | None = None) -> None:
-        """These, or all."""
+        """Stops the watchers of these sources, or all."""
         keys = list(self._running) if sources is None else [(one.path, one.selector) for one in sources]
         ended = [self._running.pop(key)[1] for key in keys if key in self._running]
         for task in ended:
@@ -56,35 +56,35 @@ class Watchers:
         await asyncio.gather(*ended, return_exceptions=True)
 
     async def synced(self) -> None:
-        """All that run now have been listed once; those that cannot be (`problems` says why) hold it up."""
+        """Waits until the first list of each watcher is complete. One that cannot be listed (`problems` says why) holds this up."""
         for watcher, _ in list(self._running.values()):
             await watcher.synced.wait()
 
     @property
     def listed(self) -> int:
-        """How far all have come with their first lists, in objects."""
+        """How many objects the first lists have brought so far."""
         return sum(watcher.listed for watcher, _ in self._running.values())
 
     @property
     def problems(self) -> Mapping[str, KubeError]:
-        """By path, what cannot be seen at present."""
+        """Why something cannot be seen at present, by its path."""
         found = {watcher.source.path: watcher.problem for watcher, _ in self._running.values()}
         return {path: problem for path, problem in sorted(found.items()) if problem is not None}
 
     def alive_at(self) -> float:
-        """When the one that is silent for longest last did something; a task that ended is not alive."""
+        """When the watcher that has been silent for longest last did something; 0 where one has ended."""
         times = [0.0 if task.done() else watcher.alive_at for watcher, task in self._running.values()]
         return min(times, default=self._pace.now())
 
 
 class Watched:
-    """What one concern keeps of what its watchers see. Each of them asks for nothing but its own sources."""
+    """Base of classes that keep what their watchers see."""
 
     def __init__(self, door: Door, pace: Pace | None, namespaces: Iterable[str] = ()) -> None:
         self._watchers = Watchers(door, pace or Pace(), namespaces)
 
     async def synced(self) -> None:
-        """All has been listed once. Before that, what is missing here may well be there."""
+        """Waits until everything has been listed once. Before that, what is not seen may well exist."""
         await self._watchers.synced()
 
     async def stop(self) -> None:

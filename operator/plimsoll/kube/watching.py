@@ -1,8 +1,7 @@
-"""One collection of the API, listed and then watched for as long as the task runs, told to a sink object by object.
+"""Lists one collection of the API and then watches it for as long as the task runs. A sink is told of each object.
 
-Whatever goes wrong ends in a new list or a new watch: a version that is too old, a stream that was cut or fell silent, an
-answer that cannot be read, a sink that raised. What the objects mean, and what of them is kept, is the sink's; nothing of a
-list is kept here but its keys, so that memory does not grow with the size of a page's objects.
+Whatever goes wrong leads to a new list or a new watch: a version that is too old, a stream that was cut or fell silent, an answer that cannot
+be read, an error of the sink. Of a list only the keys are kept here; what else is kept is up to the sink.
 """
 
 from __future__ import annotations
@@ -14,45 +13,46 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from plimsoll.kube.door import PAGE, WHOLE_PAGE, Door, Object
+from plimsoll.kube.door import METADATA_PAGE, WHOLE_PAGE, Door, Object
 from plimsoll.kube.errors import Gone, KubeError, Refused, Silent, Unreachable
 from plimsoll.kube.pace import Pace
 
 LOG: Final = logging.getLogger(__name__)
 QUICK_SECONDS: Final = 5.0
-"""A stream that ends sooner counts as a failure, so that a server that cuts each one is not asked without pause."""
+"""A stream that ends sooner counts as a failure, so that a server that cuts every stream is not asked without pause."""
 WHATEVER_IS_KNOWN: Final = sys.maxsize
-"""As of which a list is where versions have gone back, as after the server's data were restored from a copy."""
+"""The version that a list counts as where versions have gone back, as after the server's data were restored from a backup. So it is newer
+than everything that is known."""
 RELIST_SECONDS: Final = 75.0
 RELIST_SHARE: Final = 200.0
-"""Now and then all is listed again, should a change have been lost on the way: a small collection about once a minute, a
-large one so seldom that it costs half a percent of the time; 10,000 objects by their metadata take half a second."""
+"""Everything is listed again now and then, in case a change was lost: a small collection about once a minute, a large one after this many
+times as long as its list took, which is half a percent of the time. 10,000 objects by their metadata take half a second."""
 
 
 class Sink(Protocol):
-    """What is done with the objects. Calls come one at a time, and must not block."""
+    """Takes the objects that a watcher sees. It is called for one at a time, and must not block."""
 
     def put(self, item: Object, *, as_of: int | None) -> None:
-        """It is new, or changed; or listed once more, in a list that is as of this version."""
+        """The object is new or has changed where `as_of` is None. Else it was listed, in a list of that version."""
 
     def remove(self, item: Object) -> None:
-        """It is gone; the object is as it was last."""
+        """The object is gone. It is given as it was last."""
 
     def keep_only(self, keys: set[str], *, as_of: int) -> None:
-        """A list is complete: whatever is in none of these (namespace/name, or the name alone) was gone at this version."""
+        """A list is complete. Objects whose key (namespace/name, or the name alone) is not among these were gone at this version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Which objects, and how much of them."""
+    """Which objects to watch, and how much of them."""
 
     path: str
     namespace: str = ""
-    """Where only one is looked at."""
+    """The namespace, where only one is watched."""
     selector: str = ""
     fields: str = ""
     metadata: bool = False
-    """Their metadata only."""
+    """Whether their metadata alone is read."""
 
     def __str__(self) -> str:
         return self.path + (f"?{self.selector}" if self.selector else "")
@@ -62,13 +62,13 @@ class Watcher:
     def __init__(self, door: Door, source: Source, sink: Sink, pace: Pace | None = None) -> None:
         self.source = source
         self.synced = asyncio.Event()
-        """The first list is complete."""
+        """Set once the first list is complete."""
         self.problem: KubeError | None = None
         """Why nothing is seen at present."""
         self.lists = 0
-        """Begun so far; more than one is a gap that was closed."""
+        """How many lists were begun."""
         self.listed = 0
-        """The most objects that a list has come to before one was complete: one that begins again shows nothing new at first."""
+        """The most objects that a list has brought before the first one was complete. A list that begins again does not lower it."""
         self._door = door
         self._sink = sink
         self._pace = pace or Pace()
@@ -77,7 +77,7 @@ class Watcher:
         self._failures = 0
         self._list_at = 0.0
         self.alive_at = self._pace.now()
-        """When something happened here last, be it a failure: what hangs is seen by this."""
+        """When anything last happened here, be it a failure, so that a watcher that hangs can be told."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -95,13 +95,14 @@ class Watcher:
                 if self._lasted(began):
                     continue
             except Silent:
-                # Of events the server sends no bookmarks. Where it is gone, the next stream is not answered, which is a problem.
+                # The server sends no bookmarks for events, so silence need be no problem. If the server is gone, opening the next stream
+                # will show it.
                 if self._lasted(began):
                     continue
             except (Refused, Unreachable) as error:
                 self._failed(error)
             except Exception as error:
-                # A sink that raised, or an object that is not as expected: what it holds may be wrong, so it is told all again.
+                # The sink raised, perhaps at an object that is not as expected. What it has may be wrong, so it is told everything again.
                 LOG.exception("watching %s failed", self.source)
                 self._version = ""
                 self._failed(Unreachable(f"{type(error).__name__}: {error}"))
@@ -111,7 +112,7 @@ class Watcher:
             await self._pace.sleep(self._pace.backoff(self._failures))
 
     def _lasted(self, began: float) -> bool:
-        """Whether a stream that ended had gone on for so long that its end is nothing unusual."""
+        """Whether a stream lasted so long that its end is nothing unusual."""
         self.alive_at = self._pace.now()
         if self.alive_at - began >= QUICK_SECONDS:
             return True
@@ -129,7 +130,7 @@ class Watcher:
             selector=source.selector,
             fields=source.fields,
             metadata=source.metadata,
-            size=PAGE if source.metadata else WHOLE_PAGE,
+            size=METADATA_PAGE if source.metadata else WHOLE_PAGE,
         )
         async with aclosing(pages):
             async for page in pages:
@@ -138,7 +139,7 @@ class Watcher:
                 for item in page.items:
                     keys.add(key_of(item))
                     self._sink.put(item, as_of=as_of)
-                # Not held while the next page is on its way.
+                # So that the objects are not kept in memory while the next page is awaited.
                 page.items.clear()
                 self.alive_at = self._pace.now()
                 if not self.synced.is_set():

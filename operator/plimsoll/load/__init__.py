@@ -1,5 +1,4 @@
-"""Load on an endpoint: requests as many users would send them, and what those users would have seen.
+"""Puts load on an endpoint: sends requests as many users would, and measures what those users would have seen.
 
-The only room that speaks to model endpoints. It knows no Kubernetes and no plans: whoever compares a measurement with a
-plan hands in the plan's figures.
+It knows nothing of Kubernetes or of plans: whoever compares a measurement with a plan hands in the plan's figures.
 """

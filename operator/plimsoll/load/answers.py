@@ -10,32 +10,32 @@ from enum import StrEnum
 class Outcome(StrEnum):
     OK = "ok"
     FAILED = "failed"
-    """The server said that it could not: an HTTP status, or an error inside the stream."""
+    """The server reported an error: by an HTTP status, or inside the stream."""
     CUT = "cut"
-    """The answer began and ended without its end: a broken connection, no last event, or finish reason abort."""
+    """The answer began but was not completed: a broken connection, no last event, or finish reason abort."""
     REFUSED = "refused"
-    """The server took it not at all: no connection, or status 429 or 503."""
+    """The server did not take the request: no connection, or status 429 or 503."""
     TIMED_OUT = "timed_out"
     UNFINISHED = "unfinished"
-    """Still being answered when the run ended; neither good nor bad."""
+    """It was still being answered when the run ended, so it counts neither as good nor as bad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     outcome: Outcome
     due: float
-    """When a user sent it; later than that it may have left here, which `sent` says."""
+    """When a user would have sent it. It may have left this client later, which `sent` says."""
     sent: float
     ended: float
     arrivals: Sequence[float] = ()
-    """When tokens came: one time for each event of the stream that held any."""
+    """When tokens came: one time for each event of the stream with tokens in it."""
     asked_input: int = 0
     asked_output: int = 0
     input_tokens: int | None = None
     """As the server counted them; None where it does not."""
     output_tokens: int | None = None
     problem: str | None = None
-    """Why it is not ok, in the server's words where it has any."""
+    """Why the outcome is not ok, in the server's words where it gave any."""
 
     @property
     def tokens(self) -> int:

@@ -1,7 +1,7 @@
-"""When requests come: gaps between arrivals that no answer can hold back.
+"""When requests come, drawn independently of when answers end.
 
-A Gamma distribution of gaps with shape k has the coefficient of variation 1 / sqrt(k): 1 is Poisson, below it bursts,
-above it regularity. Closed loops have no arrivals; there the next request waits for an answer (`drive`).
+Gaps between arrivals have a Gamma distribution. Its shape k gives the coefficient of variation 1 / sqrt(k): 1 is Poisson, smaller shapes come
+in bursts, larger ones more regularly. Closed loops have no arrivals, as there the next request waits for an answer (`drive`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll.load.traces import Rate
 
 _REGULAR: Final = 1e-3
+"""Below this coefficient of variation all gaps are taken to be equal."""
 
 
 def arrivals(rate: float, burstiness: float, chance: random.Random) -> Iterator[float]:
@@ -25,10 +26,10 @@ def arrivals(rate: float, burstiness: float, chance: random.Random) -> Iterator[
 
 
 def changing(rates: Iterable[Rate], chance: random.Random) -> Iterator[float]:
-    """Times of arrival at rates that change with time; the last line says only when the one before it ends.
+    """Times of arrival at rates that change with time. The last rate only says when the one before it ends.
 
-    Time is stretched by the rate: gaps are drawn at one a second and shortened by the rate that holds, so that a gap
-    that spans a change is right on both of its sides.
+    Gaps are drawn at a rate of one a second and then divided by the rate of the moment, so that a gap across a change of the rate is right
+    on both sides of it.
     """
     owed: float | None = None  # what is left of the gap, at a rate of one a second
     for held, following in pairwise(rates):
@@ -44,7 +45,7 @@ def changing(rates: Iterable[Rate], chance: random.Random) -> Iterator[float]:
 
 
 def _gap(cv: float, chance: random.Random) -> float:
-    """One on average. Without variation, or with less than anybody could see, it is always one."""
+    """A gap at a rate of one a second, so it is 1 on average; always 1 where there is practically no variation."""
     if cv < _REGULAR:
         return 1.0
     shape = 1 / cv**2

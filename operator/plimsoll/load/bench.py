@@ -1,6 +1,6 @@
-"""One measurement from beginning to end: get acquainted, send the load, say what came of it.
+"""One measurement from beginning to end: ask the endpoint what it is, send the load, sum up the answers.
 
-A `Session` keeps what is known of the endpoint, so that the steps of a ramp share it; `bench` is a session of one step.
+A `Session` keeps what is known of the endpoint, so that the steps of a ramp share it; `bench` is a session with one measurement.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ Watch = Callable[[Tally, float], None]
 Connector = Callable[[], aiohttp.BaseConnector]
 
 LAG_SHARE: Final = 0.1
-"""Above this share of the median gap, the client's own lateness is worth a note."""
+"""The client's own lateness is noted where it is above this share of the median gap."""
+TOKENS_PER_EVENT: Final = 1.05
+"""Tokens for each event above which gaps between events and between tokens are told apart."""
+MOST_UNSEEN: Final = 0.01
+"""Share of requests without a first token above which a note says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An endpoint that was spoken to."""
+    """An endpoint, and what it said of itself."""
 
     client: Client
     known: Known
@@ -79,7 +83,7 @@ class Session:
 async def session(
     endpoint: Endpoint, seed: int, *, salt: int = 0, connector: Connector | None = None
 ) -> AsyncIterator[Session]:
-    """A session with an endpoint that answers; EndpointError says why it does not. `salt`: see Prompts."""
+    """A session with an endpoint. Raises EndpointError where it does not answer. For `salt` see Prompts."""
     async with connected(endpoint, connector) as client:
         prompts = Prompts(seed, ASSUMED, salt=salt)
         known = await client.get_acquainted(prompts)
@@ -98,7 +102,7 @@ async def bench(
     salt: int = 0,
     connector: Connector | None = None,
 ) -> Result:
-    """Everything at once."""
+    """A session with one measurement."""
     async with session(endpoint, workload.seed, salt=salt, connector=connector) as opened:
         return await opened.measure(workload, limits, slo=slo, stop=stop or asyncio.Event(), watch=watch)
 
@@ -111,7 +115,7 @@ class _Clipped:
         self._cut = 0
 
     def fitting(self, wanted: Iterator[Ask]) -> Iterator[Ask]:
-        # Words are not exactly tokens: 1% and the last few are left free.
+        # Words are not exactly tokens, so 1% of the context, and at least 8 tokens, are left free.
         room = math.inf if self._context is None else max(2, self._context - max(8, self._context // 100))
         for ask in wanted:
             if ask.input_tokens + ask.output_tokens <= room:
@@ -127,7 +131,7 @@ class _Clipped:
 
 
 def _notes(result: Result, known: Known) -> Iterator[str]:
-    """What a reader must know to read the figures right."""
+    """What a reader has to know to read the figures right."""
     counts, lengths = result.counts, result.lengths
     if not counts.sent:
         yield "no request was due in the measured time"
@@ -137,7 +141,7 @@ def _notes(result: Result, known: Known) -> Iterator[str]:
         yield "the server does not count output tokens: a token is an event that held text"
     if not known.keeps_lengths:
         yield "the server refuses ignore_eos: answers may end before the tokens that were asked for"
-    if lengths.tokens_per_event is not None and lengths.tokens_per_event > 1.05:
+    if lengths.tokens_per_event is not None and lengths.tokens_per_event > TOKENS_PER_EVENT:
         yield (
             f"{lengths.tokens_per_event:g} tokens came with each event: ITL is the gap between events, TPOT between tokens"
         )
@@ -145,7 +149,7 @@ def _notes(result: Result, known: Known) -> Iterator[str]:
         yield f"{counts.unfinished} requests were still being answered at the end; what they showed until then counts"
     if counts.not_sent:
         yield f"{counts.not_sent} requests were due and not sent: more were in flight than this client holds"
-    if counts.bad and result.ttft_ms is not None and result.ttft_ms.count < 0.99 * counts.sent:
+    if counts.bad and result.ttft_ms is not None and result.ttft_ms.count < (1 - MOST_UNSEEN) * counts.sent:
         unseen = counts.sent - result.ttft_ms.count
         yield f"{unseen} of {counts.sent} requests never saw a first token; percentiles are of those that did"
     if result.lag_ms and result.itl_ms and result.lag_ms.p95 > max(1.0, LAG_SHARE * result.itl_ms.p50):

@@ -1,7 +1,8 @@
-"""What holds an engine back, in the words that guides use, decided from what it exported while it was overloaded.
+"""What holds an engine back, told from what it exported while it was overloaded.
 
-A pure function over frozen samples. Each of the five words is judged, with its evidence and what helps; a word that
-cannot be judged says what is missing. The first that holds is named: what causes the others comes first.
+There are five possible causes, named by the words that guides to engines use. A pure function judges each of them, with its evidence and a
+remedy; where one cannot be judged it says what is missing. They are in an order in which causes come before their consequences, and the first
+that holds is the one to speak of.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Final
 from plimsoll.load.engine import EngineWindow
 
 KV_FULL: Final = 0.95
+"""Share of the cache above which it counts as full."""
 PREEMPTED: Final = 0.01
-"""Preemptions for each finished request."""
+"""Preemptions for each finished request above which there are too many sequences."""
 GPU_IDLE: Final = 0.50
+"""Share of the time below which GPUs count as idle."""
 
 
 class Word(StrEnum):
@@ -38,16 +41,16 @@ REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What the client and a plan add to the engine's own metrics."""
+    """What the client and a plan know beyond the engine's own metrics."""
 
     finished: float | None = None
-    """Answers that the client saw end, for engines that do not count them."""
+    """Answers that the client has received whole, for engines that do not count them."""
     ttft_p99_ms: float | None = None
     ttft_target_ms: float | None = None
     seats: int | None = None
-    """max_num_seqs of all replicas together, where a plan says it."""
+    """max_num_seqs of all replicas together, where there is a plan."""
     planned_bound: str | None = None
-    """What a plan expects to bound a decode step."""
+    """What limits a decode step according to a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ class Judgement:
 
 
 def judge(engine: EngineWindow | None, around: Circumstances) -> tuple[Judgement, ...]:
-    """All five words, the causes first."""
+    """Judgements of all five causes, in their order."""
     if engine is None:
         missing = "the endpoint exports no metrics of a known engine"
         return tuple(_judged(word, None, missing) for word in Word)
@@ -74,7 +77,7 @@ def judge(engine: EngineWindow | None, around: Circumstances) -> tuple[Judgement
 
 
 def named(judgements: Sequence[Judgement]) -> Judgement | None:
-    """The one to speak of."""
+    """The first judgement that holds."""
     return next((one for one in judgements if one.holds), None)
 
 
@@ -134,14 +137,14 @@ def _prefill_too_slow(engine: EngineWindow, around: Circumstances) -> Judgement:
         said += f"; {queue:,.0f} ms in the queue and {prefill:,.0f} ms in the prefill on average"
     elif engine.waiting_mean is not None:
         said += f"; {engine.waiting_mean:,.1f} requests waited on average"
-    # A queue before a full cache or a held batch is their doing; one before free seats waits for prefills.
+    # A full cache or a batch at its limit explains a queue. Where neither is the case, requests wait for prefills.
     elsewhere = (engine.kv_usage_max or 0.0) > KV_FULL or _held(engine, around) is not None
     queued = queue > prefill if queue is not None and prefill is not None else bool(engine.waiting_mean)
     return _judged(word, not (elsewhere and queued), said)
 
 
 def _communication_bound(around: Circumstances) -> Judgement:
-    """Never more than what a plan expects: that is no measurement, and is not told as one."""
+    """What a plan expects. As no engine exports it, it is never judged from measurements."""
     unmeasured = "engines export no time in communication"
     said = (
         f"{unmeasured}; a plan (--plan or -f) says what it expects to bound a decode step"
@@ -152,7 +155,7 @@ def _communication_bound(around: Circumstances) -> Judgement:
 
 
 def _held(engine: EngineWindow, around: Circumstances) -> float | None:
-    """The limit that the running number stood at: known from a plan, else seen."""
+    """The limit at which the number of running requests stood, by the plan's seats, else as it was seen; None where it stood at none."""
     if around.seats is not None and engine.running_max is not None:
         return engine.running_max if engine.running_max >= around.seats else None
     return engine.held_at

@@ -1,4 +1,4 @@
-"""Chance that can be repeated: everything random in a run follows from one seed and from what it is for."""
+"""Random numbers that can be repeated: everything random in a run follows from one seed and from what it is for."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import random
 
 
 def seeded(seed: int, purpose: str) -> random.Random:
-    """Each purpose has a stream of its own, so that longer prompts do not move the arrivals."""
+    """A random stream for a purpose. Each has its own, so that for instance other lengths of prompts leave arrivals as they are."""
     return random.Random(f"{seed}/{purpose}")  # noqa: S311 - load is no secret

@@ -1,7 +1,7 @@
-"""One endpoint, spoken to as its users do: which models it serves, what it counts, and answers timed as they stream in.
+"""A client of one endpoint: which models it serves, what it counts, and answers with the times at which they stream in.
 
-Every request has a connection of its own, as different users have: a Service then spreads them over its pods, and a
-server that closes idle connections is not taken for one that fails. Times are the event loop's.
+Every request has a connection of its own, as different users have. So a Service spreads requests over its pods, and a server that closes idle
+connections is not taken for one that fails. Times are those of the event loop.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ from plimsoll.load.workload import Ask
 _REFUSALS: Final = frozenset({429, 503})
 _CONNECT_S: Final = 10.0
 _LONGEST_BODY: Final = 64 << 20
+_LONGEST_ERROR: Final = 1 << 16
+"""Bytes that are read of an answer that is an error."""
+_READ_BUFFER: Final = 1 << 18
+_DNS_SECONDS: Final = 60
 
 
 class Api(StrEnum):
@@ -35,8 +39,8 @@ class Api(StrEnum):
     COMPLETIONS = "completions"
 
 
-# What is asked beyond the plain API, the richest first: exactly as many tokens as wanted, and a count in every event. A
-# server that refuses an extra gets the next set; what is missing then is said.
+# What is asked for beyond the plain API: exactly as many tokens as wanted, and a count of tokens in every event. A server that refuses a set of
+# these extras is tried with the next one, which asks for less; the result notes what is missing.
 _LENGTH: Final[Mapping[str, Any]] = {"ignore_eos": True}
 _COUNTED: Final[Mapping[str, Any]] = {
     "stream_options": {"include_usage": True, "continuous_usage_stats": True}
@@ -52,13 +56,13 @@ _EXTRAS: Final[tuple[Mapping[str, Any], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where requests go and as what."""
+    """Where requests are sent, and what they name."""
 
     url: str
-    """With or without /v1."""
+    """With or without /v1 at its end."""
     api: Api = Api.CHAT
     model: str | None = None
-    """None is the one that the endpoint lists first."""
+    """None: the model that the endpoint lists first."""
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 600.0
 
@@ -73,10 +77,10 @@ class Known:
 
     model: str
     context_tokens: int | None
-    """Longest request, where it says so."""
+    """The longest request, where the endpoint says so."""
     calibration: Calibration
     extras: Mapping[str, Any]
-    """What may be asked beyond the plain API."""
+    """What the endpoint accepts beyond the plain API."""
     counts_tokens: bool
 
     @property
@@ -85,7 +89,7 @@ class Known:
 
 
 class Client:
-    """Made by `connected`."""
+    """A client of an endpoint, made by `connected`."""
 
     def __init__(self, session: aiohttp.ClientSession, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -94,7 +98,7 @@ class Client:
         self._url = f"{endpoint.root}/v1/{path}"
 
     async def get_acquainted(self, prompts: Prompts) -> Known:
-        """The model, its context, which extras are taken, and how many tokens the words are."""
+        """Finds out the model, its context, which extras the endpoint accepts, and how many tokens a word is."""
         model, context = await self._model()
         refused = None
         for extras in _EXTRAS:
@@ -120,7 +124,7 @@ class Client:
         raise EndpointError(f"{self._url} answers no request for model {model!r}: {refused}")
 
     async def ask(self, known: Known, ask: Ask, prompt: str, due: float | None = None) -> Answer:
-        """Send one request and follow its answer to whichever end it has; `due` is when a user would have sent it."""
+        """Sends one request and follows its answer to its end. `due` is when a user would have sent it."""
         loop = asyncio.get_running_loop()
         following = _Following(loop.time)
         problem: str | None = None
@@ -153,7 +157,7 @@ class Client:
         )
 
     async def text(self, url: str) -> str:
-        """A page of text, such as /metrics."""
+        """Reads a page of text, such as /metrics."""
         try:
             async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_S)) as response:
                 if response.status != 200:
@@ -166,7 +170,7 @@ class Client:
             raise EndpointError(f"{url} does not answer: {_why(error)}") from None
 
     async def _model(self) -> tuple[str, int | None]:
-        """The model to ask for and the longest request it takes, where the endpoint says so."""
+        """The model to ask for, and its longest request where the endpoint says so."""
         url = f"{self.endpoint.root}/v1/models"
         wanted = self.endpoint.model
         status, models = await self._models(url)
@@ -184,7 +188,7 @@ class Client:
         return model, context if isinstance(context, int) and context > 0 else None
 
     async def _models(self, url: str) -> tuple[int, dict[str, Any]]:
-        """The status, and what is listed: names with the context that vLLM adds to them."""
+        """The HTTP status, and the listed models with their context, which vLLM adds to the API."""
         try:
             async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_S)) as response:
                 status = response.status
@@ -242,7 +246,7 @@ class _Following:
         self._error: str | None = None
 
     def take(self, data: bytes) -> bool:
-        """Read what came; True once nothing more will."""
+        """Takes what came. Returns True once the answer is complete."""
         now = self._clock()
         for text in self._events.feed(data):
             if text == DONE:
@@ -260,10 +264,10 @@ class _Following:
         self._error = event.error or self._error
 
     def _grew(self, tokens: int | None) -> bool:
-        """Whether the count tells of a token that has no text: half a character, or one that is not shown."""
+        """Whether the count shows that a token came without text: a part of a character, or a token that is not shown."""
         if tokens is None:
             return False
-        # A first count may be that of the whole answer, in its last event.
+        # The first count may be in the last event, for the whole answer.
         return tokens == len(self.arrivals) + 1 if self.output_tokens is None else tokens > self.output_tokens
 
     def ending(self) -> tuple[Outcome, str | None]:
@@ -277,7 +281,7 @@ class _Following:
 
 
 def _why(error: Exception) -> str:
-    """In the system's own words: the client's speak of TLS where there is none."""
+    """The error in the system's own words, as those of the HTTP library speak of TLS even where there is none."""
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         inner = error.os_error
         return os.strerror(inner.errno) if inner.errno and inner.errno > 0 else inner.strerror or str(error)
@@ -285,7 +289,7 @@ def _why(error: Exception) -> str:
 
 
 async def _problem(response: aiohttp.ClientResponse) -> str:
-    raw = (await response.content.read(65536)).decode("utf-8", "replace")
+    raw = (await response.content.read(_LONGEST_ERROR)).decode("utf-8", "replace")
     try:
         return error_text(parsed(raw))
     except ValueError:
@@ -306,13 +310,13 @@ async def connected(
     session = aiohttp.ClientSession(
         connector=connector()
         if connector
-        else aiohttp.TCPConnector(limit=0, force_close=True, ttl_dns_cache=60),
+        else aiohttp.TCPConnector(limit=0, force_close=True, ttl_dns_cache=_DNS_SECONDS),
         headers=endpoint.headers,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
-        # A proxy of the environment would be measured in the endpoint's place.
+        # A proxy that the environment names would be measured together with the endpoint.
         trust_env=False,
         auto_decompress=True,
-        read_bufsize=1 << 18,
+        read_bufsize=_READ_BUFFER,
     )
     async with session:
         yield Client(session, endpoint)

@@ -1,7 +1,7 @@
-"""A plan's expectation beside what was measured: latencies and rates at as many requests in flight as the plan counts with.
+"""Compares a plan's expectation with what was measured: latencies and rates at the number of requests in flight that the plan assumes.
 
-Steps of a ramp rarely hit that number, so figures are drawn straight between the steps on either side of it; nothing is
-drawn beyond what was measured. Knows no plan: whoever has one hands in its figures.
+Steps of a ramp rarely have exactly that number, so figures are interpolated between the steps on either side of it. Nothing is extrapolated
+beyond what was measured.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 from plimsoll.load.result import Result
 
 SAME_LENGTH: Final = 0.15
-"""Lengths may differ from the plan's by this much and still be called the plan's load."""
+"""Share by which lengths may differ from the plan's and still count as the same load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """An expectation and what holds 90% of real outcomes."""
+    """An expected value, and the range that contains 90% of real outcomes."""
 
     low: float
     mid: float
@@ -28,7 +28,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a plan says of all its replicas together."""
+    """What a plan expects of all its replicas together."""
 
     plan: str
     """namespace/name."""
@@ -41,10 +41,10 @@ class Expected:
     requests_per_second: float
     output_tokens_per_second: float
     most_in_flight: int
-    """Up to which the target is expected to hold."""
+    """The most requests in flight at which the targets are expected to hold."""
     seats: int
     bound: str
-    """What is expected to bound a decode step."""
+    """What is expected to limit a decode step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,12 @@ class Compared:
     what: str
     expected: Range
     measured: float | None
-    """None where the ramp did not come there."""
+    """None where the ramp did not reach the plan's load."""
     off_percent: float | None
 
     @property
     def within(self) -> bool | None:
-        """None where the plan gives no range."""
+        """Whether the measured value is in the plan's range; None where there is no range, or nothing measured."""
         if self.measured is None or self.expected.low == self.expected.high:
             return None
         return self.expected.low <= self.measured <= self.expected.high
@@ -71,7 +71,8 @@ class Comparison:
 
 
 def compare(expected: Expected, results: Sequence[Result], *, good_in_flight: float | None) -> Comparison:
-    """`good_in_flight`: in flight at the last step that went well (before the knee, targets kept); None is unknown."""
+    """The comparison. `good_in_flight`: requests in flight at the last step that went well (before the knee, with targets kept); None where
+    that is not known."""
     ordered = sorted(results, key=lambda one: one.rates.in_flight_mean)
 
     def at_load(figure: Callable[[Result], float | None]) -> float | None:

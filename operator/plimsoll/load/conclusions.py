@@ -1,6 +1,6 @@
-"""What the steps of a ramp show together: the knee, what holds the engine back there, and how a plan's figures fared.
+"""What the steps of a ramp show together: the knee, what holds the engine back there, and how right a plan's figures were.
 
-Pure: `ramp` measures the steps and asks here.
+These are pure functions over the steps that `ramp` measures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plimsoll.load.knee import Knee, Point, Sign, find_knee
 from plimsoll.load.result import Result
 from plimsoll.load.slo import Slo
 
-SCHEMA: Final = 1
+RAMP_SCHEMA: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Step:
     load: float
     result: Result
     engine: EngineWindow | None
-    """What its engines exported meanwhile; None where they export nothing that is known."""
+    """What the engines exported meanwhile; None where they export nothing that is known."""
 
     def point(self) -> Point:
         result = self.result
@@ -45,9 +45,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
-    """All that a ramp showed."""
+    """Everything that a ramp showed."""
 
-    schema: int = SCHEMA
+    schema: int = RAMP_SCHEMA
     url: str
     model: str
     closed_loop: bool
@@ -56,12 +56,12 @@ class Ramp:
     seed: int
     interrupted: bool
     steps: tuple[Step, ...]
-    """By rising load."""
+    """The steps by rising load."""
     knee: Knee | None
     keeps_targets: float | None
-    """The highest load up to which every step kept the targets; None without targets, or where none did."""
+    """The highest load up to which every step kept the targets; None without targets, or where no step kept them."""
     judged_at: float | None
-    """A load past the knee, or one that missed a target: what holds the engine back shows there."""
+    """The load at which it was judged what holds the engine back: one past the knee, or one that missed a target."""
     bottleneck: Judgement | None
     judgements: tuple[Judgement, ...]
     comparison: Comparison | None
@@ -83,7 +83,7 @@ class Asked:
 
 
 def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
-    """Everything that the steps say; a step that was interrupted is shown and not reasoned from."""
+    """Everything that the steps show. An interrupted step is shown, but nothing is concluded from it."""
     ordered = sorted(steps, key=lambda one: one.load)
     whole = [one for one in ordered if not one.result.interrupted]
     knee = knee_of(whole, closed_loop=asked.closed_loop)
@@ -91,7 +91,7 @@ def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
         one for one in whole if one.result.kept is False or (knee is not None and one.load >= knee.beyond)
     ]
     well = [one for one in whole if over and one.load < over[0].load]
-    past, judgements = _judged(over, knee, asked)
+    past, judgements = _judged_beyond(over, knee, asked)
     comparison = None
     if asked.expected is not None:
         comparison = compare(
@@ -118,10 +118,10 @@ def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
     )
 
 
-def _judged(
+def _judged_beyond(
     over: Sequence[Step], knee: Knee | None, asked: Asked
 ) -> tuple[Step | None, tuple[Judgement, ...]]:
-    """The first step that went ill and what it shows; where that is nothing, the first past the knee."""
+    """The step to judge by, and its judgements: the first that went badly, or where that shows no cause the first one past the knee."""
     past: Step | None = None
     judgements: tuple[Judgement, ...] = ()
     for step in over:

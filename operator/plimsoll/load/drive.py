@@ -1,8 +1,8 @@
-"""Sends requests when they are due and hands their answers to the tally.
+"""Sends requests when they are due, and hands their answers to the tally.
 
-In an open loop the next request leaves when it is due, whatever became of those before it: a server that stands still
-cannot slow down the load that is to show it (what measuring tools call coordinated omission). Nothing here knows HTTP:
-`prepare` makes a request ready before it is due, and what it returns sends it.
+In an open loop a request is sent when it is due, whatever became of those before it. So a server that stalls cannot slow down the load that is
+to show the stall (an error of measurement that is known as coordinated omission). Nothing here knows HTTP: `prepare` makes a request ready
+before it is due, and returns what sends it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from plimsoll.load.tally import Tally
 from plimsoll.load.workload import Ask
 
 Send = Callable[[float | None], Awaitable[Answer]]
-"""Takes the time the request was due at, None where that is when it leaves."""
+"""Sends a request. It takes the time at which the request was due, or None where that is when it is sent."""
 Prepare = Callable[[Ask], Send]
 
 _TICK_S: Final = 0.05
 _TICKS_SHOWN: Final = 5
 _REFUSED_PAUSE_S: Final = 0.5
-"""A user of a closed loop whose request failed does not try again at once, or a dead server would see thousands."""
+"""How long a user in a closed loop waits after a failed request. Without a pause a dead server would get thousands of requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +33,11 @@ class Limits:
     seconds: float | None = None
     requests: int | None = None
     warmup_s: float = 0.0
-    """Requests due in it are sent and not measured."""
+    """Seconds at the start in which requests are sent but not measured."""
     drain_s: float = 60.0
     """How long answers are waited for after the last request was sent."""
     in_flight: int = 4096
-    """Requests in flight that an open loop holds at most; what is due beyond them is counted as not sent."""
+    """Requests that an open loop has in flight at most. Those that would exceed it are counted as not sent."""
 
 
 async def drive(
@@ -51,7 +51,7 @@ async def drive(
     stop: asyncio.Event,
     watch: Callable[[], None] | None = None,
 ) -> None:
-    """A closed loop with `concurrency`, else an open one. `stop` ends it at once and keeps what was seen."""
+    """Runs a closed loop where `concurrency` is given, else an open one. `stop` ends it at once, and what was seen until then counts."""
     deadline = None if limits.seconds is None else start + limits.seconds
     ticker = asyncio.create_task(_tick(tally, watch))
     try:
@@ -104,7 +104,7 @@ class _Run:
             self.idle.set()
 
     def end(self) -> None:
-        """Whoever is still in flight comes back at once, as unfinished."""
+        """Ends all requests that are in flight at once, as unfinished."""
         self.over = True
         for task in self.flying:
             task.cancel()
@@ -152,7 +152,7 @@ class _Run:
 
 
 async def _sleep_until(when: float, stop: asyncio.Event) -> None:
-    """Until then, or until the run is stopped. Always lets others run, also when it is late."""
+    """Sleeps until then, or until the run is stopped. Even when that time is past, it lets other tasks run."""
     left = when - asyncio.get_running_loop().time()
     if left <= 0:
         await asyncio.sleep(0)
@@ -165,7 +165,7 @@ async def _sleep_until(when: float, stop: asyncio.Event) -> None:
 
 
 async def _drained(run: _Run, ends: float | None) -> None:
-    """Until all are answered, the time for that is up, or the run is stopped."""
+    """Waits until all requests are answered, the time for that is up, or the run is stopped."""
     left = None if ends is None else max(0.0, ends - asyncio.get_running_loop().time())
     waits = [asyncio.create_task(run.idle.wait()), asyncio.create_task(run.stop.wait())]
     try:
@@ -176,7 +176,7 @@ async def _drained(run: _Run, ends: float | None) -> None:
 
 
 async def _tick(tally: Tally, watch: Callable[[], None] | None) -> None:
-    """Measures how late this very loop is, and lets somebody watch."""
+    """Measures how late the event loop is, and calls `watch` now and then."""
     loop = asyncio.get_running_loop()
     ticks = 0
     while True:

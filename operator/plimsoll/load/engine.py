@@ -1,7 +1,7 @@
-"""What an engine exported while it was under load: single looks at its metrics, and one value for a stretch of time.
+"""What engines exported while they were under load: single looks at their metrics, and the figures of a stretch of looks.
 
-Metrics are found by the logical names of the engine facts, under whichever name the running version exports them. What a
-version does not export is None, never zero.
+Metrics are found by the logical names of the engine facts, whatever names the running version exports them under. What a version does not
+export is None, never 0.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
 from plimsoll.load.exposition import Sample, read_exposition
 
 STOOD_STILL: Final = 0.8
-"""Share of the looks with requests waiting at which the running number was at its most: then something holds it there."""
+"""If the number of running requests was at its maximum in this share of the looks with requests waiting, something holds it there."""
 _GPU_BUSY: Final = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 0.01))
 _POD_LABELS: Final = (("exported_namespace", "exported_pod"), ("namespace", "pod"))
-"""By which an exporter says whose a GPU is. What passed through a Prometheus has the exporter's own pod under the plain names."""
+"""Labels by which an exporter says which pod has a GPU. After a Prometheus the plain names are those of the exporter's own pod, so the others
+come first."""
 PodName = tuple[str, str]
 """Namespace and name."""
 
@@ -29,27 +30,27 @@ class Look:
     """One scrape of all of an endpoint's engines."""
 
     started: tuple[float, ...] = ()
-    """When the processes began that answered: another one than before is another pod."""
+    """When the processes started that answered. Other times than before mean other pods."""
     running: float | None = None
     waiting: float | None = None
     kv_usage: float | None = None
-    """Of the fullest engine, 0 to 1."""
+    """Use of the fullest engine's cache, 0 to 1."""
     preemptions: float | None = None
     finished: float | None = None
     queue_s: float | None = None
-    """Sums over requests, with their number in queued; likewise for prefill."""
+    """Sum of the requests' seconds in the queue, whose number is in `queued`. `prefill_s` and `prefilled` are the same for prefills."""
     queued: float | None = None
     prefill_s: float | None = None
     prefilled: float | None = None
     prefix_hits: float | None = None
     prefix_queries: float | None = None
     gpu_busy: float | None = None
-    """On average of the GPUs that the endpoint's own pods have."""
+    """Average over the GPUs of the endpoint's own pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineWindow:
-    """A stretch of looks."""
+    """The figures of a stretch of looks."""
 
     looks: int
     running_mean: float | None
@@ -59,21 +60,21 @@ class EngineWindow:
     kv_usage_mean: float | None
     kv_usage_max: float | None
     held_at: float | None
-    """The running number, where it stood still while others waited."""
+    """The number of running requests, where it stood still while others waited."""
     preemptions: float | None
     finished: float | None
     queue_ms: float | None
-    """Mean of the requests that left the queue."""
+    """Mean over the requests that left the queue."""
     prefill_ms: float | None
     prefix_hit_share: float | None
     gpu_busy: float | None
     several: bool
-    """Different engines answered: counts between looks mean nothing then."""
+    """Whether different engines answered, so that differences of counts between looks mean nothing."""
 
 
 def look(pages: Iterable[str], pods: Collection[PodName] = ()) -> Look:
-    """What the /metrics pages of an endpoint say at one time: an engine's, several engines', and those of GPU exporters, which
-    know the GPUs of everybody on their nodes: of these only what is said of the endpoint's own pods counts."""
+    """What the /metrics pages of an endpoint say at one time. Pages may be of one engine, of several, and of GPU exporters, which export all
+    GPUs of their nodes; of those only the GPUs of the endpoint's own `pods` are taken."""
     by_name: dict[str, list[Sample]] = {}
     for page in pages:
         for sample in read_exposition(page):
@@ -106,7 +107,7 @@ def look(pages: Iterable[str], pods: Collection[PodName] = ()) -> Look:
 
 
 def window(looks: Sequence[Look]) -> EngineWindow | None:
-    """All looks as one value; None where nothing of an engine was seen."""
+    """The figures of all looks; None where no look saw an engine."""
     seen = [one for one in looks if one.running is not None or one.kv_usage is not None]
     if not seen:
         return None
@@ -140,7 +141,7 @@ def window(looks: Sequence[Look]) -> EngineWindow | None:
 
 @cache
 def exported_names() -> Mapping[str, tuple[str, ...]]:
-    """Logical name to every name that any known engine and version exports it under, the newest versions' first."""
+    """For each logical name all names under which any known version of an engine exports it, those of the newest versions first."""
     found: dict[str, list[str]] = {}
     for engine in engine_names():
         profile = engine_profile(engine)
@@ -158,7 +159,7 @@ def _held_at(seen: Sequence[Look]) -> float | None:
     if len(queued) < max(2, len(seen) / 2):
         return None
     most = max(queued)
-    # One less is a sequence that ended and was not replaced yet.
+    # One less than the maximum is a sequence that has ended and is not replaced yet.
     return most if sum(running >= most - 1 for running in queued) >= STOOD_STILL * len(queued) else None
 
 

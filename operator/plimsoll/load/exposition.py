@@ -1,4 +1,4 @@
-"""The text in which engines export metrics, read into samples. No I/O."""
+"""Reads the text in which engines export metrics into samples. No I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sample:
 
 
 def read_exposition(text: str) -> Iterator[Sample]:
-    """Every sample; lines that are none are left out, as Prometheus itself would leave out the whole page."""
+    """All samples of a page. Malformed lines are skipped, where Prometheus itself would reject the whole page."""
     for line in text.splitlines():
         found = None if line.startswith("#") else _SAMPLE.fullmatch(line.strip())
         if found is None:

@@ -1,10 +1,9 @@
-"""Where more load stops paying: a pure rule over measured points.
+"""Finds the knee: the load from which more load does not pay any more. A pure rule over measured points.
 
-As long as p99 ITL grows no faster than the load, each further request costs no more than its share. The knee is the last
-load before the first step that breaks this: ITL grows by more than 1.1 times what the load grew by. A rise that the next
-step takes back was noise; one that no clock here can tell from its own lateness is none. Engines that hold their batch
-never show it in ITL: there the knee is where answers stop keeping up, or where more users get no more of them, which the
-next step must bear out too. Errors end the curve as well.
+As long as p99 ITL grows no faster than the load, a further request costs no more than its share. The knee is the last load before a step at
+which ITL grows by more than 1.1 times the growth of the load. A rise that the next step takes back was noise, and one that is within the
+client's own lateness is not counted. Engines that limit their batch never show this in ITL. There the knee is where answers no longer keep up
+with requests, or where more users get no more answers, which the next step has to confirm. Errors end the curve as well.
 """
 
 from __future__ import annotations
@@ -17,20 +16,27 @@ from math import sqrt
 from typing import Final
 
 STEEP: Final = 1.1
-"""Over what a proportional rise would be."""
+"""A rise is steep where it is more than this many times a proportional one."""
 TAKEN_BACK: Final = 0.8
-"""Of a rise's top, at which the next, higher load says that it was noise."""
+"""A rise was noise where the next, higher load has less than this share of its ITL."""
 KEEPS_UP: Final = 0.9
-"""Share of the requests of an open loop that must be answered at the rate at which they come."""
+"""In an open loop answers keep up where they come at this share of the rate of requests at least."""
 WORTH: Final = 0.2
-"""Of a closed loop: the share of a proportional gain in answers that more users must bring."""
+"""In a closed loop more users are worth it where they bring this share of a proportional gain in answers at least."""
 BAD: Final = 0.05
+"""Share of failed requests above which a load is too much."""
 LEAST_GAPS: Final = 100
-"""Fewer have no p99."""
+"""Fewer gaps have no meaningful p99."""
+HALF: Final = 2
+"""A step is compared with all loads down to this part of its own."""
+DEVIATIONS: Final = 3
+"""Standard deviations up to which answers may fall behind requests by chance."""
+SPARE_ANSWERS: Final = 2
+"""Answers by which they may be behind beyond that."""
 
 
 class Sign(StrEnum):
-    """What told of the knee."""
+    """What shows the knee."""
 
     ITL = "itl"
     THROUGHPUT = "throughput"
@@ -48,7 +54,7 @@ class Point:
     itl_p99_ms: float | None
     gaps: int
     resolution_ms: float
-    """How late the client's own clock was: smaller rises are its own."""
+    """How late the client itself was. Smaller rises of ITL may be its own."""
     bad_share: float
     answer_s: float = 0.0
     """How long an answer takes, on average."""
@@ -59,9 +65,9 @@ class Point:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knee:
     load: float | None
-    """The last load before; None where the first was too much already."""
+    """The last load before the knee; None where the lowest load was too much already."""
     beyond: float
-    """The first load past it."""
+    """The first load past the knee."""
     signs: tuple[Sign, ...]
     confirmed: bool
     """False where a higher load could still show the rise to be noise."""
@@ -69,11 +75,11 @@ class Knee:
 
 
 def find_knee(points: Sequence[Point], *, closed_loop: bool) -> Knee | None:
-    """The knee of points in any order; None where the load never was too much."""
+    """The knee of points, which may be in any order; None where no load was too much."""
     ordered = sorted(points, key=lambda point: point.load)
     if not ordered:
         return None
-    # An answer's time without a queue: by so much are answers behind requests, and by chance a little more or less.
+    # The time of an answer without a queue. Answers are always behind requests by about this much.
     behind = ordered[0].answer_s
     alone = list(_alone(ordered[0], behind, closed_loop=closed_loop))
     if alone:
@@ -85,8 +91,8 @@ def find_knee(points: Sequence[Point], *, closed_loop: bool) -> Knee | None:
         if closed_loop and not _worth(below, above) and not (after is not None and _worth(below, after)):
             signs.append((Sign.THROUGHPUT, _no_gain(below, above)))
             certain = certain or after is not None
-        # Against every load down to the half: narrow steps would hide a rise by sharing it out among them.
-        steep = [one for one in ordered[: place + 1] if 2 * one.load >= above.load and _steep(one, above)]
+        # A step is compared with every load down to half of its own, as narrow steps would each have only a small part of a rise.
+        steep = [one for one in ordered[: place + 1] if HALF * one.load >= above.load and _steep(one, above)]
         if steep and not _taken_back(above, after):
             signs.insert(0, (Sign.ITL, _rise(steep[-1], above)))
             certain = certain or after is not None
@@ -96,7 +102,7 @@ def find_knee(points: Sequence[Point], *, closed_loop: bool) -> Knee | None:
 
 
 def _alone(point: Point, behind: float, *, closed_loop: bool) -> Iterator[tuple[Sign, str]]:
-    """What a point says without another one to compare with."""
+    """The signs that a point shows without another one to compare with."""
     if point.bad_share > BAD:
         yield Sign.ERRORS, f"{point.bad_share:.0%} of the requests failed"
     elif not closed_loop and _piles_up(point, behind):
@@ -107,10 +113,13 @@ def _alone(point: Point, behind: float, *, closed_loop: bool) -> Iterator[tuple[
 
 
 def _piles_up(point: Point, behind: float) -> bool:
-    """Answers behind requests by more than a tenth, and by more than arrivals at random explain: three deviations and two."""
+    """Whether answers are behind requests by more than a tenth, and by more than random arrivals explain."""
     missing = (point.sent_per_second - point.done_per_second) * point.seconds
     chance = sqrt(2 * point.sent_per_second * min(behind, point.seconds))
-    return point.done_per_second < KEEPS_UP * point.sent_per_second and missing > 3 * chance + 2
+    return (
+        point.done_per_second < KEEPS_UP * point.sent_per_second
+        and missing > DEVIATIONS * chance + SPARE_ANSWERS
+    )
 
 
 def _steep(below: Point, above: Point) -> bool:

@@ -1,7 +1,7 @@
-"""How long prompts and answers are: a fixed number of tokens, a range, or a log-normal given by two percentiles.
+"""How long prompts and answers are: a fixed number of tokens, a range, or a log-normal distribution given by two percentiles.
 
-Log-normal is what measured traffic looks like, and two percentiles are what people know of theirs. Lengths from a trace
-come with its requests (`traces`).
+Measured traffic is about log-normal, and two percentiles are what people know of their own. Requests of a trace have their own lengths
+(`traces`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from plimsoll.load.problems import LoadError
 
 LONGEST: Final = 16_777_216
-"""As for contextTokens of the resource."""
+"""The most tokens, as for contextTokens of the resource."""
 FORMS: Final = "write 512, 100..400, or two percentiles as p50=512,p95=2048"
 _PERCENTILES: Final[Mapping[str, float]] = {"p90": 0.90, "p95": 0.95, "p99": 0.99}
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -69,7 +69,7 @@ Lengths = Fixed | Uniform | LogNormal
 
 
 def parse_lengths(text: str, what: str) -> Lengths:
-    """Lengths as a person writes them; `what` is the option's name, for the message."""
+    """Reads lengths as a person writes them. `what` is the option's name, for the message of an error."""
     low, dots, high = text.partition("..")
     if dots:
         bounds = _tokens(low, text, what), _tokens(high, text, what)

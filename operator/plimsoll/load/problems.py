@@ -1,10 +1,10 @@
-"""What can be wrong with the question or with the endpoint, told as one sentence that says what would be right."""
+"""Errors of the user's input and of the endpoint. Each message is one sentence, which says what would be right."""
 
 from __future__ import annotations
 
 
 class LoadError(ValueError):
-    """Something that the user wrote cannot be used; nothing was sent."""
+    """Something that the user wrote cannot be used, so nothing was sent."""
 
 
 class EndpointError(Exception):

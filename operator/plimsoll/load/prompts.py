@@ -1,9 +1,9 @@
-"""Prompts of a wanted number of tokens, without the model's tokenizer.
+"""Makes prompts of a wanted number of tokens without the model's tokenizer.
 
-Prompts are short English words. What the template adds and how many tokens a word has is learned from two requests at
-the start, by what the server says it counted (`usage.prompt_tokens`); the run then says how far off the prompts were.
-Shared beginnings are the same words, so the engine's prefix cache sees what real ones would show it. All others begin
-differently, or the cache would answer what is to be measured.
+Prompts are short English words. What the chat template adds, and how many tokens a word has, is learned from two requests at the start, by the
+number of tokens that the server reports (`usage.prompt_tokens`). The result of a run says how far off the prompts were. Shared beginnings are
+the same words, so that the engine's prefix cache works on them as on real ones. All other prompts begin differently, as the cache would
+otherwise shorten the work that is to be measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plimsoll.load.chance import seeded
 from plimsoll.load.traces import BLOCK_TOKENS
 from plimsoll.load.workload import Ask
 
-# Two hundred and fifty-six of them, so that four tell any 32 bits; all are among the commonest, one token in most vocabularies.
+# 256 words, so that four of them encode any 32 bits. All are very common, so they are one token in most vocabularies.
 WORDS: Final = tuple(
     """
     the of and to in is was for on are as with his they at be this have from or one had by word but not what all were we
@@ -35,21 +35,22 @@ WORDS: Final = tuple(
     """.split()  # noqa: SIM905 - a list of 256 quoted words would be read by nobody
 )
 _POOL: Final = 1 << 16
+"""Words of random text that prompts are cut from."""
 _KEPT: Final = 1 << 26
-"""Letters of shared beginnings that are kept; what is beyond them is made again."""
+"""Letters of shared beginnings that are kept. Those beyond it are made again when they are needed."""
 SHORT_PROBE: Final = 32
 LONG_PROBE: Final = 288
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How words become tokens: overhead + words x per_word."""
+    """How many tokens words are: overhead + words x per_word."""
 
     overhead: float
-    """What the chat template and the special tokens take."""
+    """Tokens of the chat template and special tokens."""
     per_word: float
     measured: bool
-    """False where the server counts nothing, so that a word is taken for a token and a third."""
+    """False where the server does not count tokens, so that a word is assumed to be a token and a third."""
 
     def words(self, tokens: float) -> int:
         return max(1, round(tokens / self.per_word))
@@ -59,14 +60,14 @@ ASSUMED: Final = Calibration(overhead=0.0, per_word=4 / 3, measured=False)
 
 
 def long_probe(context: int | None) -> int:
-    """Words of the second probe: as many as are sure to fit, at six tokens a word and more."""
+    """Words of the second probe. They surely fit the context, even at six tokens a word."""
     return LONG_PROBE if context is None else max(SHORT_PROBE + 8, min(LONG_PROBE, context // 8))
 
 
 def calibrated(
     short_tokens: int | None, long_tokens: int | None, long_words: int = LONG_PROBE
 ) -> Calibration:
-    """From what the server counted in prompts of SHORT_PROBE and of `long_words` words."""
+    """The calibration that follows from what the server counted in prompts of SHORT_PROBE and of `long_words` words."""
     if short_tokens is None or long_tokens is None or long_tokens <= short_tokens:
         return ASSUMED
     per_word = (long_tokens - short_tokens) / (long_words - SHORT_PROBE)
@@ -78,7 +79,7 @@ def calibrated(
 class Prompts:
     """Texts for the requests of one run.
 
-    `salt` tells runs apart: a second run of the same texts would be answered by the cache that the first one filled.
+    `salt` makes the texts of each run different, as a second run of the same texts would find them in the cache that the first one filled.
     """
 
     def __init__(self, seed: int, calibration: Calibration, *, salt: int = 0) -> None:
@@ -101,11 +102,12 @@ class Prompts:
         return begin if rest < 1 else f"{begin} {self.probe(self.calibration.words(rest))}"
 
     def probe(self, words: int) -> str:
-        """So many words that no other prompt begins with."""
+        """A text of this many words that begins as no other prompt does."""
         return self._words(self._chance.getrandbits(32), words)
 
     def _of_blocks(self, blocks: tuple[int, ...], wanted: float) -> str:
-        """The template's tokens are taken off the last block, so that those before it are alike wherever they stand."""
+        """A text made of shared blocks. The tokens of the template are saved at the last block, so that all others are whole and so alike in
+        every prompt."""
         each = self.calibration.words(BLOCK_TOKENS)
         left = self.calibration.words(wanted)
         parts = []
@@ -131,7 +133,7 @@ class Prompts:
         return text
 
     def _words(self, start: int, words: int) -> str:
-        """The number spelled in words, so that different numbers begin differently; then common text."""
+        """The number encoded in words, so that different numbers begin differently, and after it text from the pool."""
         spelled = [WORDS[start >> shift & 255] for shift in (0, 8, 16, 24)]
         begin = start % _POOL
         body: list[str] = []

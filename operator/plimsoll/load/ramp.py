@@ -1,7 +1,7 @@
-"""Rising load until more stops paying: the steps, when to go on and when to stop, and what they show together.
+"""Raises the load on an endpoint step by step until the knee is found.
 
-Loads double until the knee shows, one step beyond it confirms it, and two between narrow it down. Before a step counts,
-it runs for as long as answers take, so that a queue that only fills up is not taken for one that grows.
+Loads double until the knee shows. One step beyond confirms it, and two between narrow it down. Each step first runs for as long as answers
+take before it is measured, so that a queue that is only filling up is not taken for one that grows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from plimsoll.load.slo import Slo
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Workload
 
 NARROWED: Final = 2
-"""Steps between the last good load and the first bad one."""
+"""How many steps there are between the last good load and the first bad one."""
 STRETCHED: Final = 16
-"""Times the length that was asked for, up to which steps are made longer until a request falls into them."""
+"""How many times longer than asked for a step may become where no request falls into it."""
 HOPELESS: Final = 0.5
-"""Share of failed requests at which no higher load is tried."""
+"""Share of failed requests above which no higher load is tried."""
 _SETTLE_S: Final = 3.0
 _LONGEST_SETTLE_S: Final = 120.0
 _ANSWERS_TO_SETTLE: Final = 1.5
@@ -43,7 +43,7 @@ class RampPlan:
     """How the load rises."""
 
     closed_loop: bool = False
-    """By requests at once, not by requests a second."""
+    """Whether loads are requests at once, and not requests a second."""
     start: float = 1.0
     most: float = 256.0
     step_s: float = 30.0
@@ -64,8 +64,8 @@ async def ramp(
     watch: Watch | None = None,
     before: Callable[[float], None] | None = None,
 ) -> Ramp:
-    """`metrics` are the pages of the engines (and of GPU exporters, which `pods` say whose GPUs count of); `before` is told each
-    step's load."""
+    """Runs the steps. `metrics` are pages of the engines and of GPU exporters; of the latter only GPUs of `pods` count. `before` is called
+    with the load of each step before it."""
     steps: list[Step] = []
     longest = STRETCHED * rising.step_s
 
@@ -93,7 +93,7 @@ async def ramp(
         if made.result.counts.sent:
             steps.append(made)
         elif rising.step_s < longest:
-            # In a closed loop nobody asks again before an answer ends: the step must be longer than an answer.
+            # In a closed loop a user sends the next request only after an answer, so the step has to be longer than an answer.
             rising = replace(rising, step_s=2 * rising.step_s)
         else:
             break
@@ -113,7 +113,7 @@ async def ramp(
 def next_load(
     done: Sequence[float], knee: Knee | None, rising: RampPlan, *, hopeless: bool = False
 ) -> float | None:
-    """The load of the next step; None where nothing more is to be learned."""
+    """The load of the next step; None where no further step would show anything."""
     if not done:
         return rising.start
     further = 2 * max(done)
@@ -121,7 +121,7 @@ def next_load(
         return further if further <= rising.most and not hopeless else None
     if knee.load is None:
         return None
-    # The first step past the doubling that showed the knee is narrowed down by half on the logarithmic scale, twice.
+    # The knee is narrowed down by steps in the middle, on a logarithmic scale.
     between = [load for load in done if not _doubled(load, rising)]
     middle = sqrt(knee.load * knee.beyond)
     middle = float(round(middle)) if rising.closed_loop else float(f"{middle:.3g}")
@@ -142,7 +142,7 @@ def _hopeless(steps: Sequence[Step]) -> bool:
 
 
 def _settle(steps: Sequence[Step]) -> float:
-    """As long as one and a half answers took at the highest load so far."""
+    """How long a step runs before it is measured: the time of one and a half answers, by the longest mean of the steps so far."""
     if not steps:
         return _SETTLE_S
     longest = max((one.result.e2e_ms.mean for one in steps if one.result.e2e_ms), default=0.0) / 1000
@@ -177,7 +177,7 @@ async def _step(
 async def _looking(
     looked: Looked | None, looks: list[Look], settle: float, seconds: float
 ) -> AsyncIterator[None]:
-    """Looks at the engines once a second while the step is measured; who does not answer is not seen."""
+    """Looks at the engines once a second while the step is measured. A look that gets no answer is left out."""
 
     async def looking(looked: Looked) -> None:
         loop = asyncio.get_running_loop()

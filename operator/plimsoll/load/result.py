@@ -1,6 +1,6 @@
-"""What a run measured, as one frozen value: printed as a table, written as JSON. Latencies are milliseconds.
+"""What a run measured, as one frozen value that is printed as a table or written as JSON. Latencies are in milliseconds.
 
-The JSON has every key in every run, null where something is unknown; docs/load.md describes them.
+The JSON always has every key, null where something is unknown; docs/load.md describes the keys.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from plimsoll.load.sketch import Spread
 from plimsoll.load.slo import Promise
 
 SCHEMA: Final = 1
-"""Raised only when a key changes its meaning or goes."""
+"""To be raised only when a key changes its meaning or is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Requests that were due in the measured time, by what became of them."""
+    """How many requests were due in the measured time, by their outcome."""
 
     sent: int
     ok: int
@@ -30,7 +30,7 @@ class Counts:
     timed_out: int
     unfinished: int
     not_sent: int
-    """Due, but more were in flight than this client can hold."""
+    """Requests that were due while as many were in flight as this client can hold."""
 
     @property
     def bad(self) -> int:
@@ -38,13 +38,13 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """A second of the measured time."""
+class RatesSeen:
+    """Rates a second over the measured time."""
 
     requests: float
-    """Answered in full."""
+    """Requests that were answered in full."""
     good_requests: float | None
-    """Of those, the ones within every target; None without targets."""
+    """Those of them that kept every target; None without targets."""
     input_tokens: float | None
     output_tokens: float
     in_flight_mean: float
@@ -52,20 +52,20 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lengths:
-    """Tokens a request, asked for and delivered."""
+class LengthsSeen:
+    """Mean tokens of a request, asked for and delivered."""
 
     counted_by: str
-    """server, or events: then a token is an event of the stream that held text."""
+    """`server`, or `events` where a token is an event of the stream with text."""
     input_asked: float | None
     input_mean: float | None
     """None where the server does not count."""
     input_error_percent: float | None
-    """How far a prompt was off its length, on average, whatever the direction."""
+    """Mean absolute error of the prompts' lengths."""
     output_asked: float | None
     output_mean: float | None
     tokens_per_event: float | None
-    """More than 1 where several tokens come at once: gaps are then between events."""
+    """More than 1 where several tokens come at once. Gaps are then those between events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Result:
     """The measured time: from the end of the warm-up until sending ended."""
     interrupted: bool
     counts: Counts
-    rates: Rates
+    rates: RatesSeen
     ttft_ms: Spread | None
     itl_ms: Spread | None
     """Every gap between tokens of every answer."""
@@ -93,26 +93,26 @@ class Result:
     """The mean gap of each answer."""
     e2e_ms: Spread | None
     longest_gap_ms: Spread | None
-    """The longest gap of each answer: what a preempted request feels like."""
-    lengths: Lengths
+    """The longest gap of each answer, which shows preemptions."""
+    lengths: LengthsSeen
     late_ms: Spread | None
-    """How much later than due requests left this client; latencies count from when they were due."""
+    """How much later than they were due requests were sent. Latencies count from when they were due."""
     lag_ms: Spread | None
-    """How late this client's own loop was: no latency is more exact than that."""
+    """How late this client's own event loop was. No latency is more exact than that."""
     promises: tuple[Promise, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
 
     @property
     def kept(self) -> bool | None:
-        """Whether every promise was; None without promises, or where too little was seen."""
+        """Whether every promise was kept; None without promises, or where too little was seen to say."""
         if not self.promises or any(one.kept is None for one in self.promises):
             return None
         return all(one.kept for one in self.promises)
 
 
 def data_of(value: Any) -> Any:
-    """JSON of a frozen value: every field, in order."""
+    """A frozen value as JSON's types, with every field in order."""
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value):

@@ -1,6 +1,6 @@
-"""A distribution in little memory: counts by logarithmic buckets, however long a run lasts.
+"""A distribution that takes little memory however long a run lasts: counts in logarithmic buckets.
 
-Buckets grow by 1%, so a percentile is at most 0.5% off; count, mean and the extremes are exact.
+Buckets grow by 1%, so percentiles are at most 0.5% off. Count, mean and extremes are exact.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 _GROWTH: Final = 1.01
 _LOG: Final = math.log(_GROWTH)
 _LEAST: Final = 1e-6
-"""A microsecond: what is shorter counts as nothing."""
+"""Values below a microsecond count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Milliseconds, as printed and as JSON."""
+    """A distribution in milliseconds, as it is printed and written as JSON."""
 
     count: int
     mean: float
@@ -29,7 +29,7 @@ class Spread:
 
 
 class Sketch:
-    """Seconds go in, milliseconds come out."""
+    """Takes values in seconds, and gives a Spread in milliseconds."""
 
     __slots__ = ("_buckets", "count", "longest", "shortest", "total")
 
@@ -49,7 +49,7 @@ class Sketch:
         self.longest = max(self.longest, seconds)
 
     def join(self, other: Sketch) -> None:
-        """With all that another one has seen."""
+        """Adds all values of another sketch."""
         for bucket, count in other._buckets.items():
             self._buckets[bucket] = self._buckets.get(bucket, 0) + count
         self.count += other.count
@@ -58,7 +58,7 @@ class Sketch:
         self.longest = max(self.longest, other.longest)
 
     def quantile(self, share: float) -> float:
-        """The least value that at least this share of all is not above; 0 of nothing is asked for by nobody."""
+        """The least value such that at least this share of all values is not above it. There must be values."""
         wanted, seen = math.ceil(share * self.count), 0
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]
@@ -68,7 +68,7 @@ class Sketch:
         return self.longest
 
     def spread(self) -> Spread | None:
-        """None where nothing was seen."""
+        """The distribution; None where there were no values."""
         if not self.count:
             return None
         return Spread(

@@ -1,7 +1,7 @@
-"""What users were promised, in milliseconds, and whether it was kept.
+"""What users are promised, in milliseconds, and whether it was kept.
 
-A promise is for 99 of 100, as in the resource: of requests for the first token, TPOT and the whole answer, of gaps for
-ITL. Whoever never saw a first token counts as late, or a server that answers few would look fast.
+As in the resource a promise is for 99 of 100: of requests for the first token, TPOT and the whole answer, and of gaps for ITL. A request
+without a first token counts as late, as a server that answers few requests would otherwise look fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VALUE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
-    """Targets in milliseconds; None is not promised."""
+    """Targets in milliseconds; None where nothing is promised."""
 
     ttft: float | None = None
     itl: float | None = None
@@ -35,7 +35,7 @@ class Slo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One target and what became of it."""
+    """A target, and how far it was kept."""
 
     name: str
     target_ms: float
@@ -48,7 +48,7 @@ class Promise:
 
 
 def parse_slo(text: str) -> Slo:
-    """ttft=1000,itl=50, with = or :"""
+    """Reads targets such as ttft=1000,itl=50, with = or : between name and milliseconds."""
     known = [item.name for item in fields(Slo)]
     said: dict[str, float] = {}
     for part in re.split(r"[,\s]+", text.strip()):

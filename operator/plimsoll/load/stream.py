@@ -1,7 +1,6 @@
-"""The stream of an answer: bytes to server-sent events, and events to what they mean. No I/O.
+"""Reads the stream of an answer: bytes into server-sent events, and events into their meaning. No I/O.
 
-Both forms of the OpenAI API are read, with what vLLM and SGLang add: reasoning apart from content, and a count of tokens
-in every event.
+Both forms of the OpenAI API are read, with what vLLM and SGLang add to them: reasoning apart from content, and a count of tokens in every event.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class StreamError(ValueError):
 
 
 class Events:
-    """Cuts a stream into the data of its events, however it is divided on the way."""
+    """Cuts a stream into the data of its events, however the bytes arrive."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -34,7 +33,7 @@ class Events:
         self._rest = lines.pop()
         if len(self._rest) > _LONGEST_EVENT:
             raise StreamError(f"an event of more than {_LONGEST_EVENT >> 20} MiB")
-        # An event of several data lines is no form that these servers use; comments and names are of no interest.
+        # These servers never use several data lines for an event; comments and event names are not needed.
         return [
             line[5:].strip().decode("utf-8", "replace")
             for line in lines
@@ -48,11 +47,11 @@ class Event:
 
     has_text: bool = False
     has_choice: bool = False
-    """False for the event that only sums up."""
+    """False for an event that only has the final counts."""
     finish: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """So far, or in the end."""
+    """Output tokens so far."""
     error: str | None = None
 
 
@@ -78,7 +77,7 @@ def read_event(data: str) -> Event:
 
 
 def error_text(body: object) -> str:
-    """The sentence in an error's body, whatever it is wrapped in."""
+    """The message in an error's body, whatever objects are around it."""
     while isinstance(body, dict) and (key := next((key for key in _WRAPPINGS if body.get(key)), None)):
         body = body[key]
     try:

@@ -1,7 +1,7 @@
-"""Adds up answers while they come, in memory that does not grow with them, and says in the end what was measured.
+"""Adds up answers while they come, in memory that does not grow with their number, and makes the result of a run.
 
-Latencies and counts are of the requests that were due within the measured time; rates are of what happened within it,
-so that neither the answers of a queue that is left over nor a quiet end moves them.
+Latencies and counts are those of the requests that were due within the measured time. Rates are of what happened within it, so that neither a
+queue that is left over nor a quiet end changes them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from itertools import pairwise
 from typing import Final
 
 from plimsoll.load.answers import Answer, Outcome
-from plimsoll.load.result import Counts, Lengths, Problem, Rates, Result
+from plimsoll.load.result import Counts, LengthsSeen, Problem, RatesSeen, Result
 from plimsoll.load.sketch import Sketch
-from plimsoll.load.slo import Promise, Slo
+from plimsoll.load.slo import KEPT, Promise, Slo
 
 _MESSAGES: Final = 20
-"""Different problems that are kept by their words."""
+"""How many different messages of problems are kept."""
 _SHOWN: Final = 5
 _LEAST_S: Final = 0.001
-"""Of a run that was interrupted at once: rates are then of a millisecond, and never of nothing."""
+"""The least measured time, so that rates of a run that was interrupted at once are defined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class About:
 
 
 class Tally:
-    """Made when a run begins, at `start`; what is due before `start + warmup` is not measured, only sent."""
+    """The sums of a run that begins at `start`. What is due before `start + warmup` is sent and not measured."""
 
     def __init__(
         self, *, start: float, warmup: float = 0.0, until: float = math.inf, slo: Slo | None = None
@@ -64,12 +64,12 @@ class Tally:
         self._problems: Counter[str] = Counter()
 
     def begin(self) -> None:
-        """A request leaves."""
+        """A request is sent."""
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
 
     def add(self, answer: Answer) -> None:
-        """Its answer has come to whichever end it had."""
+        """An answer has ended, well or not."""
         self.in_flight -= 1
         self._last_end = max(self._last_end, answer.ended)
         self._happened(answer)
@@ -96,11 +96,11 @@ class Tally:
         return self.outcomes[Outcome.OK]
 
     def seconds(self, now: float) -> float:
-        """Measured until now."""
+        """Seconds measured until now."""
         return max(0.0, min(now, self.until) - self.since)
 
     def _happened(self, answer: Answer) -> None:
-        """What of the answer falls into the measured time, whenever it was due."""
+        """Counts the part of an answer that is within the measured time, whenever the request was due."""
         arrivals = answer.arrivals
         if arrivals:
             inside = bisect_right(arrivals, self.until) - bisect_left(arrivals, self.since)
@@ -111,7 +111,7 @@ class Tally:
         self._answered += answer.outcome is Outcome.OK and self.since <= answer.ended <= self.until
 
     def _latencies(self, answer: Answer) -> bool:
-        """Everything that was seen counts, of answers without an end too. True where all targets were kept."""
+        """Counts the latencies of an answer, also of one that was not completed. Returns whether it kept all targets."""
         arrivals = answer.arrivals
         gaps = [later - sooner for sooner, later in pairwise(arrivals)]
         for gap in gaps:
@@ -135,7 +135,8 @@ class Tally:
     def _judge(
         self, answer: Answer, first: float | None, gaps: list[float], each: float | None, whole: float | None
     ) -> bool:
-        """Count each target; a request of a run that ended first is judged only on what it shows already."""
+        """Counts each target. A request that was still being answered at the end of the run is judged only by what is certain already.
+        Returns whether it kept all targets."""
         open_ended = answer.outcome is Outcome.UNFINISHED
         waited = answer.ended - answer.due
         good = answer.outcome is Outcome.OK
@@ -145,7 +146,7 @@ class Tally:
                 kept = sum(gap <= target for gap in gaps)
                 self._within[name] += kept
                 self._judged[name] += len(gaps)
-                good = good and kept >= math.ceil(0.99 * len(gaps))
+                good = good and kept >= math.ceil(KEPT * len(gaps))
                 continue
             value = {"ttft": first, "tpot": each, "e2e": whole}[name]
             if name == "tpot" and value is None and answer.outcome is Outcome.OK:
@@ -159,7 +160,7 @@ class Tally:
         return good
 
     def result(self, about: About, *, now: float, interrupted: bool) -> Result:
-        """`now` is when the run ended; where nothing bounds it, the last answer's end is the end of the measured time."""
+        """The result. `now` is when the run ended. Where nothing bounded the measured time, it ended with the last answer."""
         bounded = interrupted or math.isfinite(self.until)
         end = min(self.until, now) if bounded else min(self._last_end, now)
         seconds = max(_LEAST_S, end - self.since)
@@ -174,7 +175,7 @@ class Tally:
             seconds=round(seconds, 3),
             interrupted=interrupted,
             counts=Counts(sent=self.sent, not_sent=self.not_sent, **counted),
-            rates=Rates(
+            rates=RatesSeen(
                 requests=round(self._answered / seconds, 4),
                 good_requests=round(self._good / seconds, 4) if has_targets else None,
                 input_tokens=round(self._input_tokens / seconds, 2) if server_counts else None,
@@ -206,7 +207,7 @@ class Tally:
 
 
 class _LengthSums:
-    """Tokens asked for and delivered, over the answers that came to their end."""
+    """Sums of tokens asked for and delivered, over the completed answers."""
 
     def __init__(self) -> None:
         self.answers = 0
@@ -227,8 +228,8 @@ class _LengthSums:
             self._input += answer.input_tokens
             self._off += abs(answer.input_tokens - answer.asked_input) / max(1, answer.asked_input)
 
-    def result(self) -> Lengths:
-        return Lengths(
+    def result(self) -> LengthsSeen:
+        return LengthsSeen(
             counted_by="events" if self._by_events else "server",
             input_asked=_mean(self._asked_input, self.answers),
             input_mean=_mean(self._input, self.counted),

@@ -1,8 +1,12 @@
-"""What a line of a trace says, under each name that it goes by: ours, those of published traces, and those of a gateway's log.
+"""The columns of traces under each of their names: our own, those of published traces, and those of a gateway's log.
 
-Azure's traces say TIMESTAMP, ContextTokens and GeneratedTokens, Mooncake's timestamp (in ms), input_length, output_length and
-hash_ids (Qwen-Bailian's the same in seconds, with shorter blocks that are not read), BurstGPT's Timestamp, Request tokens and Response tokens, LiteLLM's log of spending startTime, prompt_tokens and
-completion_tokens. Upper and lower case, spaces and underscores make no difference.
+- Azure: TIMESTAMP, ContextTokens, GeneratedTokens
+- Mooncake: timestamp (in ms), input_length, output_length, hash_ids
+- Qwen-Bailian: the same as Mooncake, but in seconds and with shorter blocks, which are not read
+- BurstGPT: Timestamp, Request tokens, Response tokens
+- LiteLLM's log of spending: startTime, prompt_tokens, completion_tokens
+
+Upper and lower case, spaces and underscores make no difference.
 """
 
 from __future__ import annotations
@@ -21,16 +25,17 @@ _OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responseto
 _BLOCKS: Final = ("prefixblockids", "hashids")
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
-"""Whose timestamps are milliseconds too, without saying so: others write the same names and mean seconds."""
+"""A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
 _BAILIAN: Final = "chatid"
-"""Who names its columns as Mooncake does, in seconds and with blocks of 16 tokens."""
+"""A column by which Qwen-Bailian's traces are known. They have Mooncake's names, but seconds, and blocks of 16 tokens."""
 
 UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
-"""From so much on a number is a Unix time in ns, us or ms: in seconds it would lie thousands of years ahead."""
+"""Pairs of the least number that is a Unix time in ns, us or ms, and that unit. In a larger unit it would be thousands of years ahead."""
 UNIX_FROM: Final = 1e9
-"""From so much on a number is a Unix time in seconds (of 2001 and later): as ms since a trace's beginning it would be its twelfth day."""
+"""The least number that is taken for a Unix time in seconds (of 2001 and later). As ms since the beginning of a trace it would be its twelfth
+day."""
 MOST_PER_S: Final = 100.0
-"""Requests a second of one model: where more would come by ms, the times are seconds."""
+"""Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
 MOST_TOKENS: Final = 100_000_000
 MOST_RATE: Final = 1_000_000.0
 MOST_CV: Final = 1000.0
@@ -57,7 +62,7 @@ class RateColumns:
 
 
 def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
-    """Which column is what; else a sentence that says what is missing."""
+    """The columns of a trace by the names in its head, or a sentence on what is missing."""
     known: dict[str, str] = {}
     twice: dict[str, str] = {}
     for name in head:
@@ -70,7 +75,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         return next((known[name] for name in names if name in known), None)
 
     def doubled(*used: str | None) -> str | None:
-        """Of two that are called alike nobody knows which is meant; of those that are not read it is no matter."""
+        """A sentence on a column that is read and whose name occurs twice, as it is not known which is meant."""
         both = next((name for name in used if name is not None and _folded(name) in twice), None)
         if both is None:
             return None
@@ -109,7 +114,8 @@ def _unit_s(at: str) -> float:
 
 
 def unit_of(rows: Iterable[Row], at: str) -> tuple[float, str] | None:
-    """The unit of times that do not name it, by what they hold, and a sentence on it; None where they are dates or say it by their size."""
+    """The unit of times whose column does not name it, guessed from the times, with a sentence on the guess. None where they are dates, or
+    so large that they can only be Unix times."""
     times = [time for row in rows if (time := _number(row.get(at))) is not None]
     if not times or times[0] >= UNIX_IN[-1][0]:
         return None
@@ -138,7 +144,7 @@ def _folded(name: str) -> str:
 
 
 def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
-    """Seconds, since whenever: a number, a Unix time, or a date (of UTC where it names no zone)."""
+    """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
     text = _said(row, column)
     try:
         value = float(text)
@@ -160,7 +166,7 @@ def _date(column: str, text: str) -> float:
 
 
 def tokens(row: Row, column: str) -> int:
-    """A whole number, also one written 374.0; 0 counts as 1, as a request of nothing is none."""
+    """A whole number of tokens, also where it is written as 374.0. 0 counts as 1, as there are no requests of nothing."""
     text = _said(row, column)
     try:
         value = float(text)
@@ -187,7 +193,7 @@ def number(row: Row, column: str, most: float) -> float:
 
 
 def blocks(row: Row, column: str) -> tuple[int, ...]:
-    """A list, or its text: ids separated by spaces, or by commas in brackets. A prompt may share nothing."""
+    """The ids of a prompt's blocks: a list, or its text with ids separated by spaces, or by commas in brackets. It may be empty."""
     held = row.get(column)
     listed = held if isinstance(held, list) else str(held or "").strip("[] ").replace(",", " ").split()
     try:

@@ -1,9 +1,11 @@
-"""Traces: requests as they once arrived, or rates over time, read line by line from CSV or JSON lines, gzipped or not.
+"""Reads traces line by line: requests as they once arrived, or rates over time, as CSV or JSON lines, gzipped or not.
 
-Two forms, told apart by their columns. Requests: arrival_s, input_tokens, output_tokens and, where prompts shared their
-beginning, prefix_block_ids (the blocks of 512 tokens that a prompt is made of, alike ids alike text). Rates: t_s, rate_rps
-and cv, the coefficient of variation of the gaps between arrivals (1, as of independent ones, where it is not there), each
-line until the next. Other names for the same are in `trace_forms`.
+The two forms are told apart by their columns:
+- Requests have arrival_s, input_tokens, output_tokens and, where prompts shared their beginnings, prefix_block_ids: ids of the blocks of 512
+  tokens that a prompt is made of. Blocks of the same id have the same text.
+- Rates have t_s, rate_rps and cv, the coefficient of variation of the gaps between arrivals, which is 1 (as for independent arrivals) where the
+  column is missing. A rate holds until the next line's.
+Other names of the same columns are in `trace_forms`.
 """
 
 from __future__ import annotations
@@ -40,14 +42,15 @@ from plimsoll.load.trace_forms import (
 )
 
 BLOCK_TOKENS: Final = 512
-"""What one id of prefix_block_ids stands for."""
+"""Tokens of a block, which an id in prefix_block_ids stands for."""
 STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
-"""Lines by which the unit of times is told, where no name tells it."""
+"""Lines from which the unit of times is guessed, where the column does not name it."""
 _GZIP: Final = b"\x1f\x8b"
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
 _BEYOND: Final = "beyond the head"
+"""Key of the fields for which the head has no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The rate from `at` until the next line's."""
+    """A rate, which holds from `at` until the next line's."""
 
     at: float
     per_second: float
@@ -74,7 +77,7 @@ class Rate:
 class Requests:
     lines: Iterator[Arrived]
     note: str | None = None
-    """What was taken to be so, as nothing says it."""
+    """What was guessed, as the trace does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ Numbered = Iterator[tuple[int, Row]]
 
 @contextmanager
 def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests | Rates]:
-    """The lines of a file, read as they are needed; or of stdin, read whole."""
+    """The lines of a file, which are read as they are needed, or of stdin, which is read at once."""
     name = name_of(path)
     with ExitStack() as opened:
         try:
@@ -118,7 +121,7 @@ def name_of(path: Path) -> str:
 
 
 def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
-    """Lines from the first one's time on; the first that cannot be read, or is not in order, ends in an error that names it."""
+    """The lines, with times since the first one. A line that cannot be read, or that is out of order, raises an error that names it."""
     try:
         head, rows = _rows(iter(lines), name)
     except _UNREADABLE as error:
@@ -137,7 +140,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
 
 
 def _guessed(rows: Numbered, at: str, name: str) -> tuple[Numbered, float, str | None]:
-    """The same lines, what their times count, and a note on it."""
+    """The same lines, the unit of their times as it is guessed, and a note on the guess."""
     try:
         seen = list(islice(rows, LOOKED_AT))
     except _UNREADABLE as error:
@@ -151,7 +154,7 @@ _NO_TEXT: Final = "is neither CSV nor JSON lines, in UTF-8, gzipped or not"
 
 
 def _above(head: Iterable[str]) -> str:
-    """What stands where the names should."""
+    """Begins a sentence on a head that cannot be read, with the head's text."""
     text = ",".join(head)
     if text and all(one.replace(".", "").replace("-", "").strip().isdigit() for one in text.split(",")):
         return f"the first line is {text[:80]!r}, and should name the columns: "
@@ -191,7 +194,7 @@ def _told_by_line(rows: csv.DictReader[str], name: str, blank: int) -> Iterator[
     try:
         yield
     except csv.Error as error:
-        # The line that fails is counted by the reader beneath, and not yet by the one of rows.
+        # The reader of lines has counted the bad line already; that of rows has not yet.
         raise LoadError(
             f"{name}, line {blank + rows.reader.line_num}: is no CSV: {error}; is a quote left open, or not written twice "
             "within a value?"
@@ -227,7 +230,7 @@ def _parsed(
     sorted_by_time: bool,
     seen: set[float] | None = None,
 ) -> Iterator[Line]:
-    """`seen` is where times are kept of which there may be one line alone."""
+    """The lines, read and checked. `seen` keeps the times so far, where no two lines may have the same."""
     begin: float | None = None
     last, place = 0.0, 1
     try:

@@ -1,6 +1,6 @@
-"""What is asked of the endpoint: one value that says when requests come and how long they are, and the requests it means.
+"""The load of a run: a value that says when requests come and how long they are, and the requests that follow from it.
 
-Every request that a run sends follows from the workload alone, so two runs of one seed ask the same.
+All requests follow from the workload alone, so two runs with the same seed send the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plimsoll.load.traces import Arrived, Rate, Requests, open_trace
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """So many users, each of whom sends the next request once the last is answered."""
+    """A number of users, each of whom sends the next request once the last one is answered."""
 
     concurrency: int
 
@@ -29,11 +29,11 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """Requests that come whether or not others were answered."""
+    """Requests that come whether or not earlier ones were answered."""
 
     per_second: float
     burstiness: float = 1.0
-    """The shape of the Gamma distribution of gaps: 1 is Poisson, less comes in bursts."""
+    """The shape of the Gamma distribution of gaps: 1 is Poisson, smaller shapes come in bursts."""
 
     def __str__(self) -> str:
         bursts = "" if self.burstiness == 1 else f", burstiness {self.burstiness:g}"
@@ -42,11 +42,11 @@ class OpenLoop:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Requests, or rates, of a trace."""
+    """The requests or rates of a trace."""
 
     path: Path
     speed: float = 1.0
-    """2 is twice as fast."""
+    """How many times faster than recorded."""
 
     def __str__(self) -> str:
         return self.path.name + ("" if self.speed == 1 else f" at {self.speed:g} times its speed")
@@ -59,12 +59,12 @@ Pattern = ClosedLoop | OpenLoop | Replay
 class Workload:
     pattern: Pattern
     input_tokens: Lengths
-    """Of prompts and answers; a trace of requests brings its own."""
+    """Lengths of prompts. Requests of a trace have lengths of their own."""
     output_tokens: Lengths
     prefix_tokens: int = 0
-    """Tokens at the start of every prompt that it shares with others; part of input_tokens."""
+    """Tokens at the beginning of every prompt that it shares with others. They are a part of input_tokens."""
     prefixes: int = 1
-    """How many such beginnings there are."""
+    """How many different shared beginnings there are."""
     seed: int = 0
 
 
@@ -74,18 +74,18 @@ class Ask:
 
     number: int
     at: float | None
-    """Seconds since the run began; None where a closed loop decides."""
+    """Seconds since the run began; None in a closed loop, where the next request follows an answer."""
     input_tokens: int
     output_tokens: int
     prefix: int | None = None
-    """Which of the shared beginnings it has."""
+    """Number of its shared beginning."""
     prefix_tokens: int = 0
     blocks: tuple[int, ...] = ()
 
 
 @contextmanager
 def asks(workload: Workload) -> Iterator[Iterator[Ask]]:
-    """The requests of a workload, made as they are needed; the trace stays open for as long as they are."""
+    """The requests of a workload, made as they are needed. A trace stays open within the context."""
     pattern = workload.pattern
     if not isinstance(pattern, Replay):
         times: Iterator[float | None] = repeat(None)

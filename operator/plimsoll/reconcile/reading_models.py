@@ -20,7 +20,7 @@ from plimsoll.reconcile.kept import KeptModel
 from plimsoll.reconcile.models import Missing, plan_facts
 from plimsoll.reconcile.told_models import ModelReadings, WantedPod, told_models
 from plimsoll.reconcile.world import World
-from plimsoll.render.facts_pod import Asked, asked_of, facts_pod
+from plimsoll.render.facts_pod import AskedModel, asked_of, facts_pod
 from plimsoll.render.sets import owner_of
 from plimsoll.status.refusals import words_of_refusal
 
@@ -37,7 +37,7 @@ async def read_models(
     doors = world.facts_pods
     if doors is None:
         return ModelReadings(facts=plan_facts(found), kept=kept)
-    readable: Mapping[str, Asked] = {}
+    readable: Mapping[str, AskedModel] = {}
     if any(isinstance(one, Missing) for one in found.values()):
         try:
             readable = _readable(deployment, world.config)
@@ -74,7 +74,7 @@ async def clear(world: World, key: str, told: ModelReadings) -> None:
             await world.facts_pods.remove(key.partition("/")[0], pod)
 
 
-def _readable(deployment: LLMDeployment, config: OperatorConfig) -> Mapping[str, Asked]:
+def _readable(deployment: LLMDeployment, config: OperatorConfig) -> Mapping[str, AskedModel]:
     """What pods could be asked for, by the field that names the model. Nothing where the admin's config does not trust the
     namespace with what the spec names: the plan says so. Raises SpecError for sources that no pod could read."""
     try:

@@ -21,7 +21,7 @@ from plimsoll.kube.facts_pods import FactsPod
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.kept import KeptModel
 from plimsoll.reconcile.models import Found, Missing, plan_facts
-from plimsoll.render.facts_pod import Asked
+from plimsoll.render.facts_pod import AskedModel
 from plimsoll.status.pod_words import words_of
 
 RETRIES: Final = (60.0, 600.0, 3600.0)
@@ -39,7 +39,7 @@ AGAIN: Final = (
 class WantedPod:
     """A pod that should be made, to read one model."""
 
-    asked: Asked
+    asked: AskedModel
     ticket: str
     attempt: int
 
@@ -75,7 +75,7 @@ class _Reading:
 
 def told_models(
     found: Mapping[str, Found],
-    readable: Mapping[str, Asked],
+    readable: Mapping[str, AskedModel],
     *,
     kept: tuple[KeptModel, ...],
     pods: Sequence[FactsPod],
@@ -124,13 +124,13 @@ def told_models(
     )
 
 
-def _ticket(asked: Asked, replan: str) -> str:
+def _ticket(asked: AskedModel, replan: str) -> str:
     """Names one reading: it changes with what is asked, and when a person asks again."""
     return hashlib.sha256(f"{asked.digest} {replan}".encode()).hexdigest()[:16]
 
 
 def _reading(
-    asked: Asked,
+    asked: AskedModel,
     ticket: str,
     *,
     kept: tuple[KeptModel, ...],
@@ -152,7 +152,9 @@ def _reading(
     return replace(new, anew=new.found != before)
 
 
-def _asking(asked: Asked, ticket: str, *, pods: Sequence[FactsPod], paused: bool, now: float) -> _Reading:
+def _asking(
+    asked: AskedModel, ticket: str, *, pods: Sequence[FactsPod], paused: bool, now: float
+) -> _Reading:
     if not pods:
         return _unread(asked, ticket, paused=paused)
     pod = pods[-1]
@@ -173,7 +175,7 @@ def _asking(asked: Asked, ticket: str, *, pods: Sequence[FactsPod], paused: bool
     return _failed(asked, ticket, pod, paused=paused, now=now)
 
 
-def _unread(asked: Asked, ticket: str, *, paused: bool) -> _Reading:
+def _unread(asked: AskedModel, ticket: str, *, paused: bool) -> _Reading:
     if paused:
         text = f"{asked.source} is read by a pod of this namespace once spec.paused is no longer true"
         return _Reading(found=Missing(text), reading=text)
@@ -183,7 +185,7 @@ def _unread(asked: Asked, ticket: str, *, paused: bool) -> _Reading:
     )
 
 
-def _under_way(asked: Asked, pod: FactsPod) -> _Reading:
+def _under_way(asked: AskedModel, pod: FactsPod) -> _Reading:
     words = words_of(pod.seen)
     if words is not None and pod.seen.stage is Stage.FAILED:
         return _Reading(found=Missing(f"{asked.source} cannot be read yet: {words.sentence}"))
@@ -191,7 +193,7 @@ def _under_way(asked: Asked, pod: FactsPod) -> _Reading:
     return _Reading(found=Missing(text), reading=text)
 
 
-def _failed(asked: Asked, ticket: str, pod: FactsPod, *, paused: bool, now: float) -> _Reading:
+def _failed(asked: AskedModel, ticket: str, pod: FactsPod, *, paused: bool, now: float) -> _Reading:
     failure = pod.seen.failure
     if failure is not None:
         helps = f"; {failure.remedy}" if failure.remedy else ""

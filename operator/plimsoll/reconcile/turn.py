@@ -48,7 +48,7 @@ from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import endpoint, plan_ref
 from plimsoll.status.live import timestamp
 from plimsoll.status.story import Story, Trouble
-from plimsoll.status.told import failed, news, ramp_news, told, unreadable, warning_news
+from plimsoll.status.told import news, ramp_news, status_after, status_after_failure, unreadable, warning_news
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC_SECONDS: Final = 3600.0
@@ -306,18 +306,18 @@ def _troubles(applied: Applied) -> list[Trouble]:
 
 
 async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
-    after = told(story, deployment.status, timestamp(world.now()))
+    after = status_after(story, deployment.status, timestamp(world.now()))
     world.books.note(deployment, after, story.serving, world.config)
     await _write(world, deployment, after, body)
 
 
 async def _tell_failed(world: World, key: str, error: Exception) -> None:
-    """Beside whatever the turn had told before it failed."""
+    """Tells of the failure, and leaves the rest of the status as it was."""
     body = world.resources.get(key)
     if body is not None:
         deployment = LLMDeployment.observed(body)
         generation, now = deployment.metadata.generation, timestamp(world.now())
-        await _write(world, deployment, failed(error, deployment.status, generation, now), body)
+        await _write(world, deployment, status_after_failure(error, deployment.status, generation, now), body)
 
 
 async def _write(

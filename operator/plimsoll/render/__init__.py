@@ -1,1 +1,1 @@
-"""Which objects a plan is: templates filled with values, parsed and checked before anybody uses them. No cluster is reached."""
+"""Makes the Kubernetes objects of a plan: templates are filled with values, parsed and checked. No cluster is asked."""

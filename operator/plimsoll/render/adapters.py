@@ -1,6 +1,6 @@
-"""The list of a deployment's adapters as an object, and what its pods are told of it: where it is mounted, where to fetch to.
+"""The ConfigMap with the list of a deployment's adapters, and what its pods are told of it: where it is mounted, where to fetch to.
 
-The list is there whatever the admin's config says; only pods that are made with a supervisor read it.
+The ConfigMap is made whatever the admin's config says; only pods that are made with a supervisor read it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from plimsoll.render.volumes import ADAPTERS
 
 
 def keeps_adapters(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
+    """Whether the supervisors of new pods load and unload adapters by the list."""
     return come_and_go(spec) and config.runtime.enabled
 
 
@@ -41,7 +42,7 @@ def adapter_object(spec: LLMDeploymentSpec, owner: Owner) -> Manifest:
 
 
 def reads_adapters(template: Mapping[str, Any]) -> bool:
-    """Whether pods of a template that was frozen have the list."""
+    """Whether pods of a frozen template mount the list."""
     containers = template["spec"]["containers"]
     return any(
         mount.get("mountPath") == LIST_FOLDER for one in containers for mount in one.get("volumeMounts", ())
@@ -49,7 +50,7 @@ def reads_adapters(template: Mapping[str, Any]) -> bool:
 
 
 def adapter_words(spec: LLMDeploymentSpec, config: OperatorConfig) -> tuple[str, ...]:
-    """For the supervisor."""
+    """Arguments that tell the supervisor where the list is and where adapters are fetched to."""
     if not keeps_adapters(spec, config):
         return ()
     return "--adapters", f"{LIST_FOLDER}/{LIST_KEY}", "--adapters-into", ADAPTERS

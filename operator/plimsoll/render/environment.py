@@ -47,7 +47,7 @@ def environment(
     start_seconds: int,
     grouped: bool,
 ) -> list[dict[str, Any]]:
-    """Sorted by name: expansion needs PLIMSOLL_GROUP before what is made of it, which the alphabet gives."""
+    """The variables, sorted by name. The kubelet expands $(NAME) only of variables that come before, and PLIMSOLL_GROUP does so by its name."""
     values = {
         **_WRITABLE,
         **outside(network),
@@ -65,8 +65,9 @@ def environment(
     return [{"name": name, **listed[name]} for name in sorted(listed)]
 
 
-def placed(set_name: str, headless: str, namespace: str, *, ranked: bool) -> list[dict[str, Any]]:
-    """Who a pod of a StatefulSet's group is, told by Kubernetes itself: its group, its rank, its leader's address."""
+def member_variables(set_name: str, headless: str, namespace: str, *, ranked: bool) -> list[dict[str, Any]]:
+    """Variables by which Kubernetes tells a pod of a StatefulSet its group, its rank and its leader's address. `ranked`: its label has the
+    rank; without it the rank is 0."""
     rank: dict[str, Any] = {"name": RANK, "value": "0"}
     if ranked:
         rank = {"name": RANK, **_label(names.LABEL_RANK)}
@@ -79,7 +80,7 @@ def _label(key: str) -> dict[str, Any]:
 
 
 def outside(network: Network) -> dict[str, str]:
-    """Both spellings of the proxy: programs differ in which they read."""
+    """Variables for the way out of the cluster: proxies (in both spellings, as programs differ in which they read), endpoints, authorities."""
     asked: Mapping[str, str | None] = {
         "HTTP_PROXY": network.http_proxy,
         "HTTPS_PROXY": network.https_proxy,
@@ -99,7 +100,7 @@ def outside(network: Network) -> dict[str, str]:
 
 
 def from_secret(secret: SecretKey) -> dict[str, Any]:
-    """By reference: no value of a Secret ever passes through the operator."""
+    """A variable that refers to a Secret: no value of a Secret ever passes through the operator."""
     return {"valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
 
 
@@ -110,6 +111,6 @@ def _is_offline(spec: LLMDeploymentSpec, network: Network) -> bool:
 
 
 def _threads(chosen: PlanSet) -> dict[str, str]:
-    """Left to itself the engine binds threads to the first cores of the host, and two replicas there to the same ones."""
+    """Keeps the engine from binding threads to cores: it would take the first cores of the host, and two replicas there the same ones."""
     cores = chosen.resources.cpu_millis // 1000 // max(1, chosen.resources.devices)
     return {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(max(1, cores))}

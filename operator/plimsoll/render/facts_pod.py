@@ -1,7 +1,7 @@
-"""The pod that reads a model for the operator, where only the owner's Secret or volume opens it (`plimsoll-runtime facts`).
+"""The pod that reads a model for the operator, where that takes a Secret or a volume of the owner's (it runs `plimsoll-runtime facts`).
 
-What it is asked for is a value with a digest, by which its answer is kept and known again: the source, the revision, and what
-opens it. It runs the supervisor's image with nothing of the engine, sees the volume read-only and the Secret by reference.
+What the pod is asked is a value with a digest, under which its answer is kept: the source, the revision, and what gives access to
+them. The pod runs the supervisor's image without an engine, sees the volume read-only and the Secret by reference.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from plimsoll.render.start import SUPERVISOR, verbatim
 from plimsoll.render.volumes import CA_FOLDER, CACHE, MODELS, mounted_source, read_only
 
 DEADLINE_SECONDS: Final = 3600
-"""A pod that waits for a Secret or a claim is started by its kubelet as soon as that is there, so it may wait for a while."""
+"""How long a pod may live. Its kubelet starts it as soon as a missing Secret or claim is there, so it is given time to wait for that."""
 CREDENTIALS: Final = ("AWS_", "RUNAI_STREAMER_S3_")
-"""Beginnings of the variables that say how buckets are opened."""
+"""Prefixes of the variables that give access to buckets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedModel:
     """One model that a pod is to read."""
 
     field: str
-    """Of the spec, without the `spec.`."""
+    """The field of the spec that names the model, without the `spec.`."""
     source: str
     revision: str | None = None
-    """Of a volume too, where it is but a word for what lies there now."""
+    """For a model on a volume the pod is not told it; there it only marks what lies on the volume now."""
     word: str
-    """What the pod is told: a folder that it sees, or the source itself."""
+    """What the pod is told to read: a folder that it sees, or the source itself."""
     env: tuple[Mapping[str, Any], ...] = ()
     volumes: tuple[Mapping[str, Any], ...] = ()
     mounts: tuple[Mapping[str, Any], ...] = ()
@@ -48,13 +48,13 @@ class Asked:
 
     @property
     def digest(self) -> str:
-        """Another one where the answer may be another."""
+        """It differs wherever the answer may differ."""
         said = [self.source, self.revision or "", list(self.env), list(self.volumes), list(self.mounts)]
         return hashlib.sha256(canonical({"asked": said}).encode()).hexdigest()[:16]
 
 
-def asked_of(spec: LLMDeploymentSpec, config: OperatorConfig) -> Mapping[str, Asked]:
-    """By field, the models of a spec (presets and defaults merged in) that a pod of its owner could read."""
+def asked_of(spec: LLMDeploymentSpec, config: OperatorConfig) -> Mapping[str, AskedModel]:
+    """The models of a spec, by field, that a pod in its owner's namespace could read. `spec` with presets and defaults merged in."""
     found = {}
     for one in sources(spec):
         if one.name not in ("model", "draft"):
@@ -66,7 +66,7 @@ def asked_of(spec: LLMDeploymentSpec, config: OperatorConfig) -> Mapping[str, As
 
 
 def _draft(spec: LLMDeploymentSpec, source: str) -> ModelSpec:
-    """One token opens all that an engine fetches, from one hub; another hub must not see it."""
+    """The draft model. It has the model's token only if it comes from the same hub, as another hub must not see the token."""
     return ModelSpec(
         source=source,
         revision=None if spec.speculative is None else spec.speculative.revision,
@@ -74,14 +74,16 @@ def _draft(spec: LLMDeploymentSpec, source: str) -> ModelSpec:
     )
 
 
-def _asked(spec: LLMDeploymentSpec, config: OperatorConfig, model: ModelSpec, named: Named) -> Asked | None:
-    """None where a pod would know no more than the operator does."""
+def _asked(
+    spec: LLMDeploymentSpec, config: OperatorConfig, model: ModelSpec, named: Named
+) -> AskedModel | None:
+    """None where a pod could read no more than the operator can itself."""
     scheme, where = scheme_of(model.source), named.field.removeprefix("spec.")
     if scheme == "path":
         return _on_the_weights_claim(spec, model, where)
     mounted = mounted_source(named)
     if mounted is not None:
-        return Asked(
+        return AskedModel(
             field=where,
             source=model.source,
             revision=model.revision,
@@ -92,17 +94,17 @@ def _asked(spec: LLMDeploymentSpec, config: OperatorConfig, model: ModelSpec, na
         )
     if config.network.offline or (scheme in HUBS and model.token_secret is None):
         return None
-    return Asked(
+    return AskedModel(
         field=where,
         source=model.source,
         revision=model.revision,
         word=with_scheme(model.source),
-        env=tuple(_opens(spec, scheme, model.token_secret)),
+        env=tuple(_credentials(spec, scheme, model.token_secret)),
     )
 
 
-def _on_the_weights_claim(spec: LLMDeploymentSpec, model: ModelSpec, where: str) -> Asked | None:
-    """A path is inside the engine's image, which says nothing to another, unless the claim for weights is mounted there."""
+def _on_the_weights_claim(spec: LLMDeploymentSpec, model: ModelSpec, where: str) -> AskedModel | None:
+    """A model at a path, where the claim for weights is mounted. Any other path is inside the engine's image, which this pod does not run."""
     claim = None if spec.storage.weights is None else spec.storage.weights.claim
     if claim is None:
         return None
@@ -110,7 +112,7 @@ def _on_the_weights_claim(spec: LLMDeploymentSpec, model: ModelSpec, where: str)
     if not model.source.startswith(f"{place}/"):
         return None
     part = {} if claim.sub_path is None else {"subPath": claim.sub_path}
-    return Asked(
+    return AskedModel(
         field=where,
         source=model.source,
         revision=model.revision,
@@ -120,7 +122,8 @@ def _on_the_weights_claim(spec: LLMDeploymentSpec, model: ModelSpec, where: str)
     )
 
 
-def _opens(spec: LLMDeploymentSpec, scheme: str, secret: SecretKey | None) -> list[Mapping[str, Any]]:
+def _credentials(spec: LLMDeploymentSpec, scheme: str, secret: SecretKey | None) -> list[Mapping[str, Any]]:
+    """Variables that give access to the model: those of the spec for buckets, the token for hubs."""
     if scheme == "s3":
         found = []
         for one in spec.engine.env:
@@ -134,7 +137,7 @@ def _opens(spec: LLMDeploymentSpec, scheme: str, secret: SecretKey | None) -> li
 
 
 def pod_name(owner: Owner, ticket: str, attempt: int) -> str:
-    """No two attempts have one name, so that the one before may still be there; nor have two resources that had one name in turn."""
+    """A name of its own for each attempt, as the pod of the attempt before may still be there, and for each resource, by its uid."""
     digest = hashlib.sha256(f"{owner.uid} {ticket} {attempt}".encode()).hexdigest()
     return names.facts_pod_name(owner.name, digest)
 
@@ -143,12 +146,12 @@ def facts_pod(
     owner: Owner,
     spec: LLMDeploymentSpec,
     config: OperatorConfig,
-    asked: Asked,
+    asked: AskedModel,
     *,
     ticket: str,
     attempt: int,
 ) -> Manifest:
-    """`ticket` names this reading; `spec` with presets and defaults merged in."""
+    """The pod as an object. `ticket` names this reading; `spec` with presets and defaults merged in."""
     image, network = runtime_image(config), config.network
     volumes, mounts = [*asked.volumes], [*asked.mounts]
     if network.ca_bundle is not None:

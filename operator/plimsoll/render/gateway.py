@@ -1,7 +1,7 @@
-"""What a gateway in front of deployments must be told so that it never asks for more than was planned: LiteLLM's file.
+"""The configuration of a LiteLLM gateway in front of deployments, so that it never asks for more than was planned.
 
-Made from the plan alone: lengths from the context that was decided, rates from what all replicas together are predicted to answer.
-A plan that predicts nothing gives no rates, which is said; none are made up.
+It is made from the plan alone: lengths from the planned context, rates from what all replicas together are predicted to answer. Where
+a plan predicts no rates the file has none, and a note says so.
 """
 
 from __future__ import annotations
@@ -23,56 +23,59 @@ from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import service_host
 
 LEAST_ANSWER, MOST_ANSWER = 50, 75
-"""Percent of the context that an answer may take: less cuts answers that would have fitted, more leaves prompts no room."""
+"""Percent of the context that the longest answer takes at least and at most: less would cut answers that fit, more would leave prompts no
+room."""
 PROVIDER: Final = "hosted_vllm"
-"""As the gateway calls an OpenAI-compatible engine of this kind."""
+"""LiteLLM's word for this kind of OpenAI-compatible engine."""
 MODES: Final = {"embed": "embedding", "rerank": "rerank", "classify": "rerank"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Planned:
+    """A deployment and its plan."""
+
     deployment: LLMDeployment
     plan: Plan
 
 
-def litellm(asked: Iterable[Asked], config: OperatorConfig) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The file, and what it lacks; deployments whose plan runs nothing have no entry."""
+def litellm(planned: Iterable[Planned], config: OperatorConfig) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The file's content, and notes on what it lacks. Deployments whose plan runs nothing have no entry."""
     entries: list[dict[str, Any]] = []
     notes: list[str] = []
     aliases: dict[str, str] = {}
-    for one in asked:
+    for one in planned:
         if one.plan.sets:
             spec = effective(one.deployment.spec, one.deployment.namespace, config).spec
             name, *others = served_names(spec.model)
             entries.append(_entry(one, spec, name))
-            # An entry of their own would be given the same rates once more.
+            # With an entry of its own each of them would be allowed the same rates again.
             aliases |= dict.fromkeys(others, name)
             notes += _notes(one.plan)
-    # Requests that are longer than the context are refused by the gateway, which knows it, instead of by an engine.
+    # The gateway refuses requests that are longer than the context, before an engine has to.
     router: dict[str, Any] = {"enable_pre_call_checks": True}
     if aliases:
         router["model_group_alias"] = aliases
     return {"model_list": entries, "router_settings": router}, tuple(notes)
 
 
-def _entry(asked: Asked, spec: LLMDeploymentSpec, name: str) -> dict[str, Any]:
-    owner = owner_of(asked.deployment)
+def _entry(planned: Planned, spec: LLMDeploymentSpec, name: str) -> dict[str, Any]:
+    owner = owner_of(planned.deployment)
     base = f"{spec.networking.scheme}://{service_host(spec, owner)}:{spec.networking.service.port}/v1"
-    lengths, rates = _lengths(asked.plan), _rates(asked.plan)
-    longest = max((drain_seconds(spec, one) for one in asked.plan.sets), default=MOST_DRAIN)
+    lengths, rates = _lengths(planned.plan), _rates(planned.plan)
+    longest = max((drain_seconds(spec, one) for one in planned.plan.sets), default=MOST_DRAIN)
     params: dict[str, Any] = {"model": f"{PROVIDER}/{name}", "api_base": base}
     if spec.networking.api_key_secret is not None:
         params["api_key"] = f"os.environ/{_variable(owner.name)}"
     if "max_output_tokens" in lengths:
         params["max_tokens"] = lengths["max_output_tokens"]
     params |= {**rates, "timeout": WAITING_FACTOR * longest}
-    generates = asked.plan.sets[0].load.generates
+    generates = planned.plan.sets[0].load.generates
     mode = MODES.get(spec.model.task or "", "chat" if generates else "embedding")
     return {"model_name": name, "litellm_params": params, "model_info": {"mode": mode, **lengths}}
 
 
 def _lengths(plan: Plan) -> dict[str, int]:
-    """Of the set that takes the least: the gateway does not know which one answers."""
+    """The longest prompt and answer, by the set that takes the least: the gateway does not know which set answers."""
     context = min(one.settings.max_model_len for one in plan.sets)
     load = plan.sets[0].load
     if not load.generates:
@@ -83,7 +86,7 @@ def _lengths(plan: Plan) -> dict[str, int]:
 
 
 def _rates(plan: Plan) -> dict[str, int]:
-    """Of all replicas together, in a minute; and how many requests they answer at once within the target."""
+    """Requests and tokens a minute of all replicas together, and how many requests they answer at once within the target."""
     found = {"max_parallel_requests": sum(one.max_concurrency * one.replicas for one in plan.sets)}
     rates = [
         one.performance.requests_per_second * one.replicas for one in plan.sets if one.performance is not None
@@ -102,5 +105,5 @@ def _notes(plan: Plan) -> Iterator[str]:
 
 
 def _variable(name: str) -> str:
-    """Of the environment that the gateway reads the key from: keys have no place in a file."""
+    """The environment variable from which the gateway reads the API key, as keys have no place in a file."""
     return f"{name.upper().replace('-', '_')}_API_KEY"

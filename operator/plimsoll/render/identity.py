@@ -1,7 +1,7 @@
-"""What makes a serving set the set it is: its entry in the plan, its image, and the user's fields that its pods are made from.
+"""The digest by which a serving set is known: of its entry in the plan, its image, and the user's fields that its pods are made from.
 
-Never what is rendered from them. A newer operator, another mirror or another template therefore gives the same digest and
-restarts nobody, while every edit that a pod has to follow gives another one.
+What is rendered from these is not in it. So a newer operator, another mirror or another template gives the same digest and
+restarts no pod, while every edit that pods have to follow gives another digest.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from plimsoll.planning.plan import PlanSet
 from plimsoll.render.images import Image
 
 SCHEMA: Final = 1
-"""Raised only when the same fields come to mean other pods; every set of every cluster is then a new one."""
+"""To be raised only when the same fields come to mean other pods, as every set of every cluster is then replaced."""
 
 UNREAD: Final[tuple[str, ...]] = (
-    # How many, when and for whom: none of it is seen by a pod.
+    # How many replicas, when and for whom: pods see nothing of it.
     "replicas", "scaling", "tuning", "slo", "cost", "paused", "workload",
     "rollout.strategy", "rollout.maxSurge", "rollout.canary", "rollout.hold", "rollout.rollback",
     "networking.service", "networking.gateway", "networking.ingress", "networking.allowFrom",
-    # What planning made of these stands in the entry.
+    # Planning has put what it made of these into the set's entry.
     "engine.name", "engine.version", "engine.upgrade", "engine.maxSequences", "engine.maxBatchedTokens",
     "engine.watermarkPermille", "engine.maxQueuedRequests", "engine.blockTokens", "engine.prefixCaching", "engine.eager",
     "memory.utilizationPercent", "memory.tenancySharePercent", "memory.kvCacheSize", "memory.cpuOffload",
     "memory.headroom", "topology.mode", "topology.tensor", "topology.pipeline", "topology.data",
     "topology.expertParallel", "topology.gpuProducts", "topology.cpu", "topology.nodeSelector",
     "model.architecture", "longContext",
-    # Stands in the image.
+    # It is in the image's binding.
     "engine.image",
 )  # fmt: skip
 
 
 def identity(spec: LLMDeploymentSpec, chosen: PlanSet, image: Image) -> str:
-    """The set's digest; its name ends in the beginning of it. `spec` with presets and defaults merged in."""
+    """The set's digest, whose beginning is the end of the set's name. `spec` with presets and defaults merged in."""
     return _digest(chosen, image, pod_fields(spec))
 
 
 def identity_before(spec: LLMDeploymentSpec, chosen: PlanSet, image: Image) -> str:
-    """As the release before gave it: claims of adapters that come and go were not in it."""
+    """The digest as the previous release made it, without the claims of adapters that come and go."""
     fields = pod_fields(spec)
     if come_and_go(spec):
         fields["adapters"].pop("claims", None)
@@ -55,7 +55,7 @@ def _digest(chosen: PlanSet, image: Image, fields: Mapping[str, Any]) -> str:
 
 
 def pod_fields(spec: LLMDeploymentSpec) -> dict[str, Any]:
-    """What the user's fields say that is not the default, those that no pod is made from left out."""
+    """The user's fields that pods are made from, where they differ from the default."""
     found = _said(spec, "")
     if come_and_go(spec):
         found["adapters"].pop("items", None)
@@ -65,7 +65,8 @@ def pod_fields(spec: LLMDeploymentSpec) -> dict[str, Any]:
 
 
 def _said(model: ApiModel, above: str) -> dict[str, Any]:
-    """Defaults are left out whoever wrote them: a field that a later version adds must not make every set a new one."""
+    """The fields of a model that pods are made from. Defaults are left out even where a user wrote them: otherwise a field that a later
+    version adds would make every set a new one."""
     found: dict[str, Any] = {}
     for name, key, default in _fields(type(model)):
         value, path = getattr(model, name), f"{above}{key}"
@@ -81,8 +82,8 @@ def _said(model: ApiModel, above: str) -> dict[str, Any]:
 
 @cache
 def _fields(kind: type[ApiModel]) -> tuple[tuple[str, str, Any], ...]:
-    """Names, names as users write them, and defaults, which are only compared with: a default that is a group takes as long to
-    make as all the rest of an identity."""
+    """For each field its name, its name as users write it, and its default. Kept, as making the default of a field that has fields of its
+    own takes as long as all the rest of an identity."""
     return tuple(
         (name, info.alias or name, info.get_default(call_default_factory=True))
         for name, info in kind.model_fields.items()

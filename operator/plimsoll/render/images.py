@@ -24,8 +24,8 @@ from plimsoll.planning.plan import PlanSet
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
 DEFAULT_REGISTRY: Final = "docker.io"
-OPERATOR: Final = f"plimsoll:{__version__}"
-"""As the chart's values name it."""
+OPERATOR_IMAGE: Final = f"plimsoll:{__version__}"
+"""The operator's own image, as the chart's values name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +36,16 @@ class Image:
     own: bool
     """Whether the user named it."""
     binding: str
-    """What of it makes a set another one: an image that a person chose for this deployment. Published images and mirrors
-    are the operator's and the admin's matter, and change no set that is there."""
+    """The part of the set's identity that the image is. An image that was chosen for this deployment is its name; a published image or
+    a mirror is empty, so that a change of it by operator or admin replaces no set."""
     admins: str = ""
-    """As the admin names it for the version, before a mirror takes its registry's place; empty where it is not the admin's."""
+    """The admin's name of the image for this version, before a mirror is put in; empty where the image is not the admin's."""
     supervised: bool = False
-    """Whether the admin says that this release's supervisor is in it. Another release's reads other words."""
+    """Whether the admin says that the image contains the supervisor of this very release. That of another one takes other arguments."""
 
 
 def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, config: OperatorConfig) -> Image:
-    """`spec` with presets and defaults merged in. Raises SpecError where no image is known for the hardware."""
+    """The image of a set's engine. `spec` with presets and defaults merged in. Raises SpecError where none is known for the hardware."""
     engine, vendor = spec.engine, chosen.hardware.vendor
     policy = engine.image_pull_policy
     secrets = tuple(dict.fromkeys((*engine.image_pull_secrets, *config.registry.pull_secrets)))
@@ -67,7 +67,7 @@ def image_of(spec: LLMDeploymentSpec, chosen: PlanSet, facts: EngineFacts, confi
 
 
 def engine_images(facts: EngineFacts, config: OperatorConfig) -> Iterator[tuple[str, str]]:
-    """Vendors, and the image of the engine that their pods run; before a mirror takes its registry's place."""
+    """For each vendor of hardware the engine's image that its pods run, before a mirror is put in."""
     for vendor in ADMIN_FIELDS:
         named = listed(facts.version, vendor, config)
         if named is not None or published(facts, vendor):
@@ -75,19 +75,19 @@ def engine_images(facts: EngineFacts, config: OperatorConfig) -> Iterator[tuple[
 
 
 def rolled_by_operator(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
-    """Whether a newer image of the admin's may reach the deployment without its owner's doing."""
+    """Whether a newer image of the admin's is rolled out without the owner doing anything."""
     if spec.engine.upgrade is not None:
         return spec.engine.upgrade == "operator"
     return spec.engine.version is None and spec.engine.image is None and config.engines.upgrade == "operator"
 
 
 def runtime_image(config: OperatorConfig) -> str:
-    """The image that brings the supervisor into engine pods, as they ask for it."""
-    return config.registry.runtime_image or mirrored(OPERATOR, config.registry)
+    """The image whose init container brings the supervisor into engine pods."""
+    return config.registry.runtime_image or mirrored(OPERATOR_IMAGE, config.registry)
 
 
 def mirrored(name: str, registry: Registry) -> str:
-    """The image at the admin's mirror: its own registry's place taken, the rest of its name kept."""
+    """The image's name with the admin's mirror in place of its own registry."""
     if registry.mirror is None:
         return name
     head, slash, rest = name.partition("/")

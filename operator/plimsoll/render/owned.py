@@ -1,4 +1,4 @@
-"""Whose an object is: owner reference, labels, and the digest by which a change is noticed."""
+"""What marks an object as a deployment's: owner reference, labels, and the digest by which a change is noticed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def owned(
     images: tuple[str, ...] = (),
     **values: object,
 ) -> Manifest:
-    """An object of the deployment's from its template, stamped with the digest of all the rest of it."""
+    """An object of the deployment's made from its template, with a digest of all the rest of it as an annotation."""
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": owner.namespace,
@@ -38,7 +38,7 @@ def owned(
 
 
 def labels_of(owner: Owner) -> dict[str, str]:
-    """On every object and pod of the deployment, whatever the user's own labels say."""
+    """Labels of every object and pod of the deployment, which win over the user's own."""
     return {
         names.LABEL_NAME: "vllm",
         names.LABEL_INSTANCE: owner.name,
@@ -49,12 +49,12 @@ def labels_of(owner: Owner) -> dict[str, str]:
 
 
 def leaders_of(deployment: str) -> dict[str, str]:
-    """What selects the pods that answer requests, of all sets together."""
+    """Selects the pods of all sets that answer requests."""
     return {names.LABEL_DEPLOYMENT: deployment, names.LABEL_LEADER: "true"}
 
 
 def members_of(deployment: str) -> dict[str, str]:
-    """What selects all serving pods, those of a group that do not answer too."""
+    """Selects all serving pods, also those of a group that do not answer requests."""
     return {names.LABEL_DEPLOYMENT: deployment, names.LABEL_ROLE: names.SERVING}
 
 

@@ -1,7 +1,7 @@
-"""JSON patches (RFC 6902) on a rendered pod: the user's last word, held to what patches may not touch.
+"""Applies the user's JSON patches (RFC 6902) to a rendered pod, and checks that they leave alone what they may not change.
 
-That a patch is allowed at all was asked before (`api.trust`); here it is applied, and what it must leave as it was is
-compared. A patch that does not fit the pod is a problem of the user's, told by its place in the list.
+Whether the admin allows a patch at all was checked before (`api.trust`). A patch that does not fit the pod is a problem of the spec,
+which names the patch by its place in the list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plimsoll.names import (
 )
 from plimsoll.render.templating import images_of
 
-OURS: Final = (
+OUR_LABELS: Final = (
     LABEL_COMPONENT, LABEL_DEPLOYMENT, LABEL_GROUP, LABEL_INSTANCE, LABEL_LEADER, LABEL_MANAGED_BY, LABEL_NAME, LABEL_ROLE,
     LABEL_SET,
 )  # fmt: skip
@@ -64,7 +64,7 @@ def _check(before: dict[str, Any], after: Any, config: OperatorConfig) -> None:
         raise _Misfit(
             "leaves no pod: spec.containers and metadata.labels must stay a list and a map of objects"
         )
-    for key in OURS:
+    for key in OUR_LABELS:
         if labels.get(key) != before["metadata"]["labels"].get(key):
             raise _Misfit(f"changes label {key}, by which Plimsoll knows its pods")
     if [one.get("name") for one in containers].count(ENGINE) != 1:
@@ -80,7 +80,7 @@ def _check(before: dict[str, Any], after: Any, config: OperatorConfig) -> None:
 
 
 def _check_guards(before: dict[str, Any], after: dict[str, Any], config: OperatorConfig) -> None:
-    """Who replaces what is around a protection takes it away without a word of it."""
+    """A patch that replaces the parent of a protected field changes the field without naming it, so the fields are compared."""
     allow = config.trust.pod_patches.allow if config.trust.pod_patches is not None else ()
     for field in sorted(GUARDED_FIELDS):
         if before.get(field) != after.get(field) and not any(field in pattern for pattern in allow):
@@ -117,7 +117,7 @@ def _into(value: Any, step: str) -> Any:
 
 
 def _key(value: Any, step: str) -> Any:
-    """The key or index of something that is there."""
+    """The key or index that a step names in something that is there. Raises _Misfit where it names nothing."""
     if isinstance(value, dict):
         if step in value:
             return step

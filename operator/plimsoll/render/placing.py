@@ -1,4 +1,4 @@
-"""On which nodes pods may go, beside which others, and what their devices are asked for by."""
+"""On which nodes pods may run, near which other pods, and how they ask for devices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from plimsoll.render.owned import leaders_of
 HOST: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 FABRIC: Final = "nvidia.com/gpu.clique"
-"""Nodes whose GPUs share one NVLink domain."""
+"""Label whose value is the same on all nodes of one NVLink domain."""
 CLAIM: Final = "devices"
 
 
 def undisturbed(annotations: Mapping[str, str], *, grouped: bool) -> dict[str, str]:
-    """A pod's, with what keeps its node. Who takes one pod of a group takes the whole group, so these stay for as long as they
-    are; another bears it while it loads, unless the user has said something about it."""
+    """A pod's annotations, with those that keep autoscalers from taking its node away. The end of one pod of a group ends the whole
+    group, so its pods keep them for life. Any other pod has them only while it loads, unless the user set one of them."""
     if grouped:
         return {**annotations, **names.STAY}
     if annotations.keys() & names.STAY.keys():
@@ -31,8 +31,9 @@ def undisturbed(annotations: Mapping[str, str], *, grouped: bool) -> dict[str, s
     return {**annotations, **names.STAY, names.ANNOTATION_UNTIL_READY: "true"}
 
 
-def as_patches_say(pod: dict[str, Any], patches: Iterable[PodPatch]) -> None:
-    """Of a pod that bears it while it loads: who says something about it by a patch has the last word too, and keeps it."""
+def leave_to_patches(pod: dict[str, Any], patches: Iterable[PodPatch]) -> None:
+    """Where a patch of the user's sets one of the annotations that keep the node: takes back those that we set for the time of loading,
+    so that the user's own stay, also once the pod is ready."""
     annotations = pod["metadata"].get("annotations") or {}
     said = {path for patch in patches if patch.op != "test" for path, _ in brought(patch)}
     named = {key for key in names.STAY if f"/metadata/annotations/{key}" in said}
@@ -42,8 +43,8 @@ def as_patches_say(pod: dict[str, Any], patches: Iterable[PodPatch]) -> None:
 
 
 def resources(chosen: PlanSet) -> dict[str, Any]:
-    """On CPUs limits equal requests, so that cores can be pinned and the sized memory is the pod's. Beside GPUs host memory
-    is an estimate, and a limit on an estimate would kill what it should protect."""
+    """What the engine's container asks of its node. On CPUs limits equal requests, so that cores can be pinned and the pod surely has the
+    memory that it was sized for. On GPUs host memory is only an estimate, and a limit might kill a pod that does nothing wrong."""
     asked, hardware = chosen.resources, chosen.hardware
     requests = {"cpu": _cores(asked.cpu_millis), "memory": format_quantity(asked.memory_bytes)}
     limits = dict(requests) if hardware.vendor == "cpu" else {}
@@ -58,12 +59,12 @@ def resources(chosen: PlanSet) -> dict[str, Any]:
 
 
 def _cores(millis: int) -> str:
-    """As the API server spells it."""
+    """Cores in the API server's own spelling, so that what it returns equals what was sent."""
     return f"{millis}m" if millis % 1000 else str(millis // 1000)
 
 
 def claim_spec(chosen: PlanSet) -> dict[str, Any]:
-    """What a pod's claim asks of the driver (resource.k8s.io/v1)."""
+    """The devices that a pod claims of a driver (resource.k8s.io/v1)."""
     hardware = chosen.hardware
     exactly: dict[str, Any] = {
         "deviceClassName": hardware.resource,
@@ -90,7 +91,7 @@ def affinity(chosen: PlanSet, deployment: str, group_label: str) -> dict[str, An
 
 
 def _together(chosen: PlanSet, deployment: str, group_label: str) -> dict[str, Any]:
-    """A group's pods near one another: in one NVLink domain where a tensor rank's peers are in other pods, else one zone."""
+    """Keeps a group's pods near one another: in one NVLink domain where tensor parallelism spans pods, else in one zone if possible."""
     term = {
         "labelSelector": {"matchLabels": {names.LABEL_DEPLOYMENT: deployment}},
         "matchLabelKeys": [names.LABEL_SET, group_label],
@@ -102,7 +103,7 @@ def _together(chosen: PlanSet, deployment: str, group_label: str) -> dict[str, A
 
 
 def spread(chosen: PlanSet, deployment: str) -> list[dict[str, Any]]:
-    """Replicas over zones, then over hosts, as far as there is room: one that goes down should not take all."""
+    """Spreads replicas over zones and hosts as far as there is room, so that the loss of one does not take all replicas."""
     if chosen.pods_per_replica > 1:
         return []
     return [
@@ -117,7 +118,7 @@ def spread(chosen: PlanSet, deployment: str) -> list[dict[str, Any]]:
 
 
 def tolerations(spec: LLMDeploymentSpec, hardware: Hardware) -> list[dict[str, Any]]:
-    """The user's, and the taints by which nodes keep pods without devices away."""
+    """The user's tolerations, and those of the taints by which nodes keep pods away that ask for no devices."""
     found = [toleration.to_dict() for toleration in spec.topology.tolerations]
     if "/" in hardware.resource or hardware.via_dra:
         domain = hardware.resource.partition("/")[0]

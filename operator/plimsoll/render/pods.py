@@ -1,4 +1,4 @@
-"""The template of a set's pods: everything about them decided, nothing left to a default that a later version may change."""
+"""The pod template of a set. It spells out everything, so that no default of a later Kubernetes version changes it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from plimsoll.render.wrapping import member_words, plan_words, wrapped
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 CLAIM_TEMPLATE: Final = "resourceClaimTemplateName"
-OURS: Final = "PLIMSOLL_"
-"""Variables that only we set."""
+OUR_PREFIX: Final = "PLIMSOLL_"
+"""Prefix of the variables that only we set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTold:
-    """All that the pods of one set are made from."""
+    """Everything that the pods of one set are made from."""
 
     owner: Owner
     name: str
@@ -48,13 +48,14 @@ class SetTold:
     weight_bytes: int
     start_seconds: int
     group_label: str
-    """By which pods of one group know one another."""
+    """The label whose value is the same on all pods of one group."""
 
 
 def pod_template(
     told: SetTold, engine: EngineCommand, *, leads: bool, whoami: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """`whoami` are the variables that place a pod within its group; none where a replica is one pod."""
+    """The template. `leads`: its pods answer requests. `whoami`: the variables that tell a pod its place in its group; empty where a
+    replica is one pod."""
     spec, chosen, grouped = told.spec, told.chosen, told.chosen.pods_per_replica > 1
     start, drain = start_of(engine), drain_seconds(told.spec, told.chosen)
     kept = volumes(
@@ -77,7 +78,7 @@ def pod_template(
         annotations=placing.undisturbed(spec.pod_annotations, grouped=grouped),
         command=start.command,
         args=start.args,
-        env=[*whoami, *(one for one in variables if not one["name"].startswith(OURS))],
+        env=[*whoami, *(one for one in variables if not one["name"].startswith(OUR_PREFIX))],
         image=told.image,
         pull_secrets=[{"name": name} for name in told.image.pull_secrets],
         hold_seconds=hold_seconds(drain, leads=leads),
@@ -85,7 +86,7 @@ def pod_template(
         probes=_probes(told) if leads else {},
         ports=[{"name": PORT_NAME, "containerPort": PORT, "protocol": "TCP"}] if leads else [],
         resources=placing.resources(chosen),
-        # Memory that a network card reads must not be paged out.
+        # RDMA needs memory that is locked, as the network card reads it directly.
         capabilities={"drop": ["ALL"], **({"add": ["IPC_LOCK"]} if rdma else {})},
         mounts=[mount for one in kept for mount in one.mounts],
         volumes=[one.volume for one in kept],
@@ -100,25 +101,31 @@ def pod_template(
     if [*images_of(pod)] != [told.image.name]:
         raise NotAsMeant(f"the pod runs {sorted(images_of(pod))} instead of {told.image.name}")
     pod = patched(pod, spec.pod_patches, told.config)
-    placing.as_patches_say(pod, spec.pod_patches)
-    if not told.config.runtime.enabled:
-        return pod
+    placing.leave_to_patches(pod, spec.pod_patches)
+    return _supervised(pod, told, engine, drain) if told.config.runtime.enabled else pod
+
+
+def _supervised(
+    pod: dict[str, Any], told: SetTold, engine: EngineCommand, drain_seconds: int
+) -> dict[str, Any]:
+    """The pod, with its engine under our supervisor."""
     more = (
-        *plan_words(chosen, pod, told.config, told.start_seconds + PULL_SECONDS),
+        *plan_words(told.chosen, pod, told.config, told.start_seconds + PULL_SECONDS),
         *member_words(engine.member),
-        *_brought(spec),
-        *adapter_words(spec, told.config),
+        *_fetch_words(told.spec),
+        *adapter_words(told.spec, told.config),
     )
     brings = None if told.image.supervised else runtime_image(told.config)
-    return wrapped(pod, brings, drain, more)
+    return wrapped(pod, brings, drain_seconds, more)
 
 
-def _brought(spec: LLMDeploymentSpec) -> tuple[str, ...]:
+def _fetch_words(spec: LLMDeploymentSpec) -> tuple[str, ...]:
+    """Arguments that tell the supervisor what to fetch before it starts the engine."""
     return tuple(word for source in fetched_first(spec) for word in ("--fetch", verbatim(source)))
 
 
 def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
-    """The user's labels lie under ours."""
+    """The pod's labels: the user's, overridden by ours. Raises SpecError where a user's label has our prefix."""
     for key in sorted(told.spec.pod_labels):
         if key.startswith(f"{names.GROUP}/"):
             message = f"labels under {names.GROUP}/ are Plimsoll's own; choose another prefix"

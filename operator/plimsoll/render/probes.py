@@ -1,9 +1,9 @@
-"""When a pod counts as started, serving and alive, and how it ends without dropping an answer.
+"""When a pod counts as started, ready and alive, and how it ends without cutting off an answer.
 
-Started and alive are asked of /health, which says no more than that the engine's process lives. Serving is asked of the
-served name: an answering port may be anybody's, and a body is something that no HTTP probe looks at, so a few fixed lines
-of Python in the engine's own image do (no key or certificate leaves the pod). The engine neither listens before all is
-loaded nor stops by itself to be asked while it drains, so traffic has to be gone before it is told to stop.
+The startup and liveness probes ask /health, which says no more than that the engine's process lives. The readiness probe checks that the
+model's served name is listed: an open port may belong to any program, and HTTP probes do not look at bodies. So it runs a few fixed lines
+of Python in the engine's own container, and no key or certificate leaves the pod. The engine listens only once everything is loaded, and
+it goes on taking requests while it drains, so traffic has to be gone before it is told to stop.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from plimsoll.engines.command import PORT
 from plimsoll.render.start import PYTHON, verbatim
 
 LET_GO_SECONDS: Final = 15
-"""Until proxies, gateways and endpoint pickers no longer send requests to a pod that is ending."""
+"""How long it takes until proxies, gateways and endpoint pickers no longer send requests to a pod that is ending."""
 AFTER_DRAIN_SECONDS: Final = 15
-"""From the engine's own deadline to a process that has ended: workers are given 5 s, on AMD 15."""
+"""How long the engine's process may take to end after its own deadline for answers: it gives its workers 5 s, on AMD 15 s."""
 PERIOD_SECONDS: Final = 10
 PORT_NAME: Final = "http"
 
@@ -40,11 +40,11 @@ except (OSError, ValueError, LookupError) as error:
 if name not in served:
     sys.exit(f"/v1/models answers {status} and lists {served}, not {name!r}")
 """
-"""No library but sockets: 0.02 s of a core each time, where an HTTP client's imports alone take 0.06."""
+"""It uses plain sockets, which takes 0.02 s of a core each time; the imports of an HTTP client alone would take 0.06 s."""
 
 
 def probes(*, start_seconds: int, scheme: str, served_name: str) -> dict[str, Any]:
-    """Of a pod that answers requests."""
+    """The probes of a pod that answers requests."""
     alive = {"httpGet": {"path": "/health", "port": PORT_NAME, "scheme": scheme.upper()}}
     serves = [*PYTHON, SERVES, str(PORT), scheme, served_name]
     return {
@@ -60,13 +60,13 @@ def probes(*, start_seconds: int, scheme: str, served_name: str) -> dict[str, An
             "timeoutSeconds": 5,
             "failureThreshold": 3,
         },
-        # A busy server answers late: two minutes without any answer are a dead one.
+        # A busy server may answer late, so it is restarted only after two minutes without any answer.
         "livenessProbe": alive | {"periodSeconds": 20, "timeoutSeconds": 10, "failureThreshold": 6},
     }
 
 
 def hold_seconds(drain_seconds: int, *, leads: bool) -> int:
-    """How long a pod keeps its engine from hearing that it should stop; one that only computes outlives its leader."""
+    """How long a pod that is to end waits before its engine is told to stop. Workers wait longer, so that they outlive their leader."""
     return LET_GO_SECONDS if leads else LET_GO_SECONDS + drain_seconds
 
 

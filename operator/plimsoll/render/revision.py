@@ -1,7 +1,7 @@
-"""A serving set as it was born: its entry in the plan and all that its pods are made from, frozen.
+"""A serving set as it was first made: its entry in the plan and everything that its pods are made from, frozen.
 
-It is kept in a ControllerRevision, whose data the API server lets nobody change. Later turns read it and render nothing
-anew: only numbers of replicas change, a hand-edited child is put back to it, and a newer operator disturbs no pod.
+It is kept in a ControllerRevision, whose data the API server lets nobody change. Later turns read it and do not render the set again:
+only the number of replicas changes, an object that was edited by hand is put back, and a newer operator disturbs no pod.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plimsoll.render.templating import images_of
 
 
 class Workload(StrEnum):
-    """What carries a set's replicas."""
+    """The kind of object that runs a set's replicas."""
 
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
@@ -29,50 +29,50 @@ class Workload(StrEnum):
 
 Data = Mapping[str, Any]
 RECREATED: Final = "RecreateGroupOnPodRestart"
-"""All pods of a group are made anew: of sets made before the supervisors brought groups up again, and where there are none."""
+"""All pods of a group are made anew when one restarts. For sets without supervisors, and those of releases that had no policy of their own."""
 IN_PLACE: Final = "None"
-"""Pods stay: their supervisors end the group as one and start it again, with what is on their volumes and without a scheduler."""
+"""Pods stay when one restarts: their supervisors end the group together and start it again, on the same nodes and volumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
     name: str
-    """Of the set and of its objects: the deployment's name and eight digits of the digest."""
+    """The name of the set and of its objects: the deployment's name and eight digits of the digest."""
     digest: str
     entry: PlanSet
     workload: Workload
     image: str
     engine_version: str
     leader: Data
-    """Pod template of the pods that answer requests; of a group's every pod where a Service balances over them."""
+    """Template of the pods that answer requests. Where `worker` is None that is every pod of a group."""
     worker: Data | None = None
-    """Of a group's others."""
+    """Template of a group's pods that do not answer requests."""
     files: Mapping[str, str] = field(default_factory=dict)
     claim: Data | None = None
-    """What each pod asks a device driver for."""
+    """The claim for devices that each pod makes to a driver."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Of the workload objects, beside ours."""
+    """Labels of the workload objects in addition to those that all our objects have."""
     served_names: tuple[str, ...] = ()
     start_seconds: int
-    """The longest start that is waited for."""
+    """How long a start is waited for at most."""
     drain_seconds: int
     weight_bytes: int
-    """That a pod reads when it starts."""
+    """Bytes of weights that a pod reads when it starts."""
     admins_image: str = ""
-    """As the admin names it, where that made the set what it is: such a set is replaced when the admin names another. It stands
-    beside the data, since a release that does not know it could not write the data without it."""
+    """The admin's name of the image, where it is a part of the set's identity: such a set is replaced when the admin names another one.
+    It is kept in an annotation and not in the data: an older release does not know it, would write the data without it, and data cannot change."""
     group_restarts: str = RECREATED
-    """What a LeaderWorkerSet does when a container of a group starts again. It counts among what makes its pods new, so that a set
-    keeps what it was born with; it stands beside the data for the same reason."""
+    """What a LeaderWorkerSet does when a container of a group restarts. A change of it would replace the pods, so a set keeps its first one.
+    It is kept in an annotation for the same reason as the admin's image."""
     unsaid: tuple[str, ...] = ()
-    """What was decided but could not be told to this version of the engine, with the reason."""
+    """What was decided but this version of the engine has no flag for, each with the reason."""
 
     @property
     def pods_per_replica(self) -> int:
         return self.entry.pods_per_replica
 
     def to_data(self) -> dict[str, Any]:
-        """The body's data; what is empty is left out."""
+        """The ControllerRevision's data, without empty values."""
         everything = {
             "digest": self.digest,
             "entry": codec.encode(self.entry),
@@ -93,7 +93,7 @@ class Revision:
         return {key: value for key, value in everything.items() if value not in (None, {}, [])}
 
     def manifest(self, owner: Owner, *, failed: str = "") -> Manifest:
-        """`failed` is why the set was given up, written down so that it is not started again."""
+        """The ControllerRevision. `failed` is why the set was given up, written down so that it is not started again."""
         said = {
             names.ANNOTATION_FAILED: failed,
             names.ANNOTATION_ADMINS_IMAGE: self.admins_image,
@@ -116,7 +116,7 @@ class Revision:
 
     @classmethod
     def read(cls, body: Body) -> Revision:
-        """From a ControllerRevision as the API gives it. Raises RevisionUnreadable where it is none of ours."""
+        """The set of a ControllerRevision. Raises RevisionUnreadable where it is none that this release can read."""
         metadata = body.get("metadata") or {}
         said = metadata.get("annotations") or {}
         name = str(metadata.get("name", ""))
@@ -149,7 +149,7 @@ class Revision:
 
 
 class RevisionUnreadable(ValueError):
-    """A ControllerRevision that nobody of ours wrote, or that a newer version wrote in another form."""
+    """A ControllerRevision that is not ours, or that a newer release wrote in another form."""
 
 
 def _text(data: Data, key: str) -> str:

@@ -1,6 +1,7 @@
-"""How requests and scrapers get in: objects of APIs that a cluster may have or not, made only where they are asked for and served.
+"""The objects through which requests and scrapers reach pods: routes, InferencePool, Ingress, PodMonitor and NetworkPolicy.
 
-What was asked for and cannot be made is said by `unserved`, so that nobody waits for a route that will never come.
+Not every cluster serves all these APIs, so an object is made only where it is asked for and its API is served. `unserved` says what
+was asked for and cannot be made, so that nobody waits for a route that will never come.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ GATEWAYS: Final = "gateway.networking.k8s.io"
 ROUTE: Final = (GATEWAYS, "HTTPRoute")
 POOL: Final = ("inference.networking.k8s.io", "InferencePool")
 MONITOR: Final = ("monitoring.coreos.com", "PodMonitor")
-GROUPS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-OPERATOR: Final = {names.LABEL_ROLE: names.OPERATOR}
-"""On the operator's own pods, whatever their chart is told to call them, and on no other operator's."""
+LEADER_WORKER_SETS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+OPERATOR_PODS: Final = {names.LABEL_ROLE: names.OPERATOR}
+"""Selects the operator's own pods, whatever name the chart gives them, and no other operator's pods."""
 SCRAPED_S: Final = 15
-"""A Prometheus that is told nothing scrapes once a minute, which is when the control loop gives a replica up as silent."""
+"""Seconds between two scrapes. Prometheus' default is a minute, and by then the control loop takes a replica for silent."""
 WAITING_FACTOR: Final = 2
-"""A request may wait as long as it then takes before a gateway gives it up."""
+"""A gateway's timeout in terms of the longest answer: a request may wait for as long again as it then takes."""
 
 
 def unserved(
     spec: LLMDeploymentSpec, revisions: Sequence[Revision], capabilities: Capabilities
 ) -> tuple[Problem, ...]:
-    """What the user asked for and cannot be made: its API is not served, or half of what it takes is missing."""
+    """What the user asked for and cannot be made: its API is not served, or an InferencePool names no endpoint picker."""
     gateway = spec.networking.gateway
     wished = (
         (ROUTE, "spec.networking.gateway", gateway is not None),
@@ -47,7 +48,7 @@ def unserved(
             gateway is not None and _picker(gateway) is not None,
         ),
         (
-            GROUPS,
+            LEADER_WORKER_SETS,
             "spec.topology.groups",
             any(one.workload is Workload.LEADER_WORKER_SET for one in revisions),
         ),
@@ -68,7 +69,8 @@ def _pickerless(gateway: Gateway | None) -> Iterator[Problem]:
 
 
 def _picker(gateway: Gateway) -> EndpointPicker | None:
-    """Of the pool that is wanted. Most versions of the API refuse a pool without one, and gateways may refuse it by all."""
+    """The endpoint picker of the InferencePool that is to be made; None where none is. A pool without one is not made, as most versions of
+    the API refuse it, and gateways may refuse it in any version."""
     return None if gateway.inference_pool is False else gateway.endpoint_picker
 
 
@@ -150,7 +152,8 @@ def _ingress(spec: LLMDeploymentSpec, owner: Owner, service: str) -> Manifest:
 
 
 def _monitor(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifest:
-    """Of a pod that has no such port nothing is asked there, and where no scraper is let in none is sent."""
+    """Scrapes the engine, and the supervisor where the NetworkPolicy lets scrapers reach it. A pod without the supervisor's port is not
+    asked there."""
     endpoint: dict[str, Any] = {
         "port": PORT_NAME,
         "path": "/metrics",
@@ -159,7 +162,7 @@ def _monitor(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifes
     }
     reports = {"port": RUNTIME_PORT_NAME, "path": "/metrics", "scheme": "http"}
     if spec.networking.tls_secret is not None:
-        # The certificate names the Service, and a scraper speaks to pods.
+        # The certificate is for the Service's name, but a scraper connects to the addresses of pods.
         endpoint |= {"scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
     return owned(
         "podmonitor",
@@ -173,12 +176,12 @@ def _monitor(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifes
 
 
 def _policy(spec: LLMDeploymentSpec, owner: Owner, *, grouped: bool) -> Manifest:
-    """Ranks speak over ports of their own choosing and trust whoever answers, so only members reach one another there. What a
-    supervisor tells is for the operator, wherever it is installed, and for those that may call the API."""
+    """Who may connect to serving pods. Ranks of a group talk over ports that they choose themselves and trust whoever answers, so there
+    only the deployment's own pods may. The supervisor's port is open to the operator, in any namespace, and to those that may call the API."""
     api: dict[str, Any] = {"ports": [{"port": PORT, "protocol": "TCP"}]}
     reports: dict[str, Any] = {
         "ports": [{"port": RUNTIME_PORT, "protocol": "TCP"}],
-        "from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": OPERATOR}}],
+        "from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": OPERATOR_PODS}}],
     }
     if spec.networking.allow_from:
         allowed = {

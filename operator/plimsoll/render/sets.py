@@ -1,16 +1,15 @@
-"""Serving sets as objects: frozen once at birth, then only counted.
+"""The objects of serving sets: a set is rendered and frozen once, and after that only its number of replicas changes.
 
-A replica that is one pod is counted by a Deployment. One that has several is a StatefulSet for its leader and one for its
-workers, because they differ: who is asked whether it serves, which port is open, who is headless. Both are told their rank
-and the leader's name by Kubernetes itself, so nothing has to run in front of the engine. A LeaderWorkerSet is made instead
-where the user asks for one.
+Where a replica is one pod, a Deployment runs the replicas. A replica of several pods is a StatefulSet for its leader and one for its
+workers, because these differ in probes, open ports and command lines. Kubernetes itself tells both their rank and the leader's name, so
+nothing has to run before the engine. Where the user asks for it, a LeaderWorkerSet is made instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
@@ -19,7 +18,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines import ENGINES
 from plimsoll.engines.adapters import come_and_go
-from plimsoll.engines.command import Member
+from plimsoll.engines.command import EngineCommand, Member
 from plimsoll.engines.sources import check_sources
 from plimsoll.engines.timing import PULL_SECONDS, drain_seconds, start_seconds
 from plimsoll.engines.vllm import served_names
@@ -55,11 +54,11 @@ def set_name(
     config: OperatorConfig,
     there: Mapping[str, Revision],
 ) -> str:
-    """The name a set of the plan has, or would get; where its revision is there already, that is read and not rendered.
+    """The name that a set of the plan has, or would get. `there` are the revisions that exist, which are read and not rendered again.
 
-    One that the release before made keeps its name: it serves, and its pods, which no list of adapters reaches, would have
-    nothing of the claims that names hold since. So does one whose image the operator might replace, or now may: that alone
-    replaces nothing.
+    A set of the previous release keeps its name although adapters' claims count in names now: it serves, and its pods read no list of
+    adapters, so they would not use the claims. A set also keeps its name where only the permission of the operator to replace its image
+    was given or taken: that alone replaces nothing.
     """
     spec = effective(deployment.spec, deployment.namespace, config).spec
     image = image_of(spec, chosen, facts, config)
@@ -70,7 +69,7 @@ def set_name(
         before = there.get(names.set_name(deployment.name, identity_before(spec, chosen, image)))
         if before is not None and not reads_adapters(before.leader):
             return before.name
-    # Of two, in the midst of an upgrade that only the owner may make by now, the one before it: whoever forbids it wants it to end.
+    # Two match where the owner forbids upgrades by the operator while one is under way. The older set is taken, so that the upgrade ends.
     stands = sorted(
         (one.image == image.name, one.name)
         for one in there.values()
@@ -82,10 +81,11 @@ def set_name(
 def _stands(
     one: Revision, spec: LLMDeploymentSpec, chosen: PlanSet, image: Image, config: OperatorConfig
 ) -> bool:
-    """Whether a set is what would be made now but for who may replace its image: it runs the same one, or nobody may.
+    """Whether a set differs from what would be made now only in whether the operator may replace its image, and need not be replaced: it
+    runs the same image, or the operator may not replace it.
 
-    Older releases did not write down how the admin named the image. As long as the name is the same, its digest tells; and where
-    no mirror stood before it, the image that it runs has the name that it had.
+    Older releases did not write down how the admin named the image. Then it is tried whether the digest is that of the admin's present
+    name, or of the name of the image that runs, which is the admin's where there was no mirror.
     """
     if image.own or one.entry.digest != chosen.digest:
         return False
@@ -107,9 +107,9 @@ def freeze(
     config: OperatorConfig,
     model: ModelFacts | None = None,
 ) -> Revision:
-    """The set at its birth. Raises SpecError where what the user wrote cannot be had (no image, a patch that does not fit).
+    """A new set, rendered. Raises SpecError where what the user wrote cannot be made (no image, a patch that does not fit).
 
-    `model` is what is known of the model as it lies in storage; without it its size follows from the set's ledger.
+    `model` is what is known of the model as it lies in storage; without it the model's size follows from the set's ledger.
     """
     spec = effective(deployment.spec, deployment.namespace, config).spec
     check_sources(spec)
@@ -159,8 +159,8 @@ def freeze(
 def workload(
     revision: Revision, owner: Owner, replicas: int, groups: Sequence[int] | None = None
 ) -> tuple[Manifest, ...]:
-    """A set's objects beside its revision. `groups` are the numbers of the replicas that there should be, where each has
-    objects of its own; without them they are counted from 0."""
+    """A set's objects, without its revision. Where each replica has objects of its own, `groups` are the numbers of the replicas that
+    there should be; without it they are numbered from 0."""
     found = list(_beside(revision, owner))
     match revision.workload:
         case Workload.DEPLOYMENT:
@@ -181,7 +181,8 @@ def _workload(spec: LLMDeploymentSpec, chosen: PlanSet) -> Workload:
 
 
 def _at_known_commit(spec: LLMDeploymentSpec, model: ModelFacts | None) -> LLMDeploymentSpec:
-    """All replicas of a set load the commit that was planned with, whatever is pushed to the branch meanwhile."""
+    """The spec with the model's revision set to the commit that was planned with, so that all replicas load the same one, whatever is
+    pushed meanwhile."""
     if (
         model is None
         or model.revision is None
@@ -205,11 +206,11 @@ def _weight_bytes(chosen: PlanSet, model: ModelFacts | None) -> int:
 def _templates(
     told: SetTold, kind: Workload, facts: EngineFacts, *, mixture: bool
 ) -> tuple[Data, Data | None, tuple[str, ...]]:
-    """The leader's template, the workers' where there are any, and what could not be said."""
+    """The leader's template, the workers' where there are any, and what this version of the engine has no flag for."""
     command, pods = ENGINES[facts.name], told.chosen.pods_per_replica
     if pods == 1:
         engine = command(told.spec, told.chosen, facts)
-        return pod_template(told, engine, leads=True, whoami=[]), None, _told(engine.unsaid)
+        return pod_template(told, engine, leads=True, whoami=[]), None, _unsaid(engine)
     everyone = data_mode(told.spec, told.chosen.layout, pods, mixture=mixture) != "internal"
     made: list[Data] = []
     unsaid: tuple[str, ...] = ()
@@ -227,15 +228,17 @@ def _templates(
         headless = names.child_name(told.owner.name, "headless")
         ranked = everyone or not leads
         whoami = (
-            [] if on_lws else environment.placed(told.name, headless, told.owner.namespace, ranked=ranked)
+            []
+            if on_lws
+            else environment.member_variables(told.name, headless, told.owner.namespace, ranked=ranked)
         )
         made.append(pod_template(told, engine, leads=leads, whoami=whoami))
-        unsaid = unsaid or _told(engine.unsaid)
+        unsaid = unsaid or _unsaid(engine)
     return made[0], made[1] if len(made) > 1 else None, unsaid
 
 
-def _told(unsaid: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(f"{one.flag}: {one.why}" for one in unsaid)
+def _unsaid(engine: EngineCommand) -> tuple[str, ...]:
+    return tuple(f"{one.flag}: {one.why}" for one in engine.unsaid)
 
 
 def _beside(revision: Revision, owner: Owner) -> Iterator[Manifest]:
@@ -293,7 +296,7 @@ def _leader_worker_set(revision: Revision, owner: Owner, replicas: int) -> Manif
 
 
 def _group(revision: Revision, owner: Owner, number: int) -> Iterator[Manifest]:
-    """One replica: its leader, rank 0, and its workers, counted from 1; all of them in one where all of them lead."""
+    """The StatefulSets of one replica: one of its leader, rank 0, and one of its workers, ranks from 1. Where all pods lead it is one."""
     together = revision.worker is None
     yield _stateful_set(
         revision,

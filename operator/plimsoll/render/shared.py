@@ -1,4 +1,4 @@
-"""The objects of which a deployment has one, whatever its sets: how it is reached, protected, and what was decided for it."""
+"""The objects of which a deployment has one, whatever its sets: Service, PodDisruptionBudget, shared claims, routes, and its plan."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def surroundings(
     *,
     stay: int,
 ) -> tuple[Manifest, ...]:
-    """All of them but the plan's own. `revisions` are of all sets that have pods or shall have some, `stay` is the number of
-    pods that no eviction may take."""
+    """All these objects but the plan's ConfigMap. `revisions` are of all sets that have pods or are to have some; `stay` is the number of
+    pods that evictions must leave."""
     spec = effective(deployment.spec, deployment.namespace, config).spec
     owner = owner_of(deployment)
-    # Whatever the admin's config says now: pods of sets that were made with a supervisor read it as long as they live.
+    # Made even if the admin's config has no supervisors now: pods of sets that were made with one read the list as long as they live.
     listed = (adapter_object(spec, owner),) if come_and_go(spec) else ()
     return (*listed, *_objects(spec, owner, revisions, capabilities, stay))
 
@@ -50,7 +50,7 @@ def service_host(spec: LLMDeploymentSpec, owner: Owner) -> str:
 
 
 def endpoint(spec: LLMDeploymentSpec, owner: Owner) -> str:
-    """Where the API answers inside the cluster; the port is said where it is not the scheme's own."""
+    """The URL of the API inside the cluster. It has a port only where that is not the scheme's default."""
     scheme, port = spec.networking.scheme, spec.networking.service.port
     said = "" if port == PORTS[scheme] else f":{port}"
     return f"{scheme}://{service_host(spec, owner)}{said}"
@@ -93,14 +93,15 @@ def disruption_budget(owner: Owner, stay: int) -> Manifest:
 
 
 def plan_ref(namespace: str, name: str) -> Ref:
-    """Where the plan of the deployment of this name is."""
+    """The ConfigMap of a deployment's plan."""
     return Ref("v1", "ConfigMap", namespace, names.child_name(name, "plan"))
 
 
 def plan_object(
     owner: Owner, plan: Plan, beside: Mapping[str, str] | None = None, turn: str = ""
 ) -> Manifest:
-    """The plan, whole: the truth that later turns stand by. `beside` is what else a turn keeps, `turn` what it left behind."""
+    """The ConfigMap with the whole plan, which later turns hold on to. `beside` is what else a turn keeps there, `turn` the digest of
+    what it left behind."""
     annotations = {names.ANNOTATION_PLAN_DIGEST: plan.digest}
     if turn:
         annotations[names.ANNOTATION_TURN] = turn

@@ -1,8 +1,8 @@
-"""The one switch for how a container starts its engine: as it is, or through our supervisor.
+"""How a container starts its engine: directly, or through our supervisor.
 
-No shell ever: a program and its words. Where one program has to run before another (a Ray cluster before the engine in it)
-a few fixed lines of Python, which every engine image has, run the one and become the other. The supervisor is one file that
-an init container brings; it is the program then, and the words that would have been follow.
+A container starts a program with arguments, never a shell. Where one program has to run before another (a Ray cluster before the engine
+in it), a few fixed lines of Python, which every engine image has, run the first and become the other. The supervisor is one file that an
+init container brings; the container then starts it, with the engine's own command line as its last arguments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ RUNTIME_PORT: Final = 8079
 RUNTIME_PORT_NAME: Final = "runtime"
 SUPERVISOR: Final = ("python3", "-I", "-S", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}")
 PROGRAM_WORDS: Final = 2
-"""`vllm serve`, `ray start`: what of a command line is the program, so that an image's own entry point does not matter."""
+"""How many words of a command line become the container's `command`, as in `vllm serve`, so that an image's own entry point does not
+matter; the others become its `args`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,8 @@ class Start:
 
 
 def supervised(start: Start, drain_seconds: int, more: tuple[str, ...] = ()) -> Start:
-    """The same through the supervisor, which gives running answers as long to end as was planned for them. `more` are words of its own."""
+    """The start of the same program under the supervisor, which gives running answers `drain_seconds` to end. `more` are further arguments
+    of the supervisor."""
     how = ("serve", "--port", str(RUNTIME_PORT), "--grace", str(drain_seconds), *more, "--")
     return Start(command=SUPERVISOR, args=(*how, *start.command, *start.args))
 
@@ -57,5 +59,5 @@ def start_of(engine: EngineCommand) -> Start:
 
 
 def verbatim(text: str) -> str:
-    """A text in which the kubelet, which expands $(NAME) in words, variables and probes, finds nothing to expand."""
+    """The text, escaped for the kubelet, which expands $(NAME) in commands, variables and probes."""
     return text.replace("$", "$$")

@@ -1,9 +1,9 @@
-"""From a template and values to an object, with no way for a value to become anything but a value.
+"""Makes an object of a template and values, so that no value can ever become anything but a value.
 
-A template is YAML of ours with holes. What goes into a hole must come through one filter, which takes what JSON can say
-and leaves a number in the text; only after the text is parsed is the value put where its number stands. So no value is
-ever read as YAML: it cannot end a line, open a mapping or change its type. What comes out is compared with what was meant
-before it is handed on. (It is fast as well: the text of a template is one of a few, and each of them is parsed once.)
+A template is our own YAML with holes. Whatever goes into a hole has to pass one filter, which takes what JSON can express and leaves
+only a number in the text. The value is put in place of its number after the text is parsed. So no value is ever read as YAML: it cannot
+end a line, open a mapping or change its type. The result is compared with what was meant before anybody uses it. This is fast as well,
+since the text of a template is one of a few, each of which is parsed once.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from markupsafe import Markup
 from plimsoll.objects import Body, Manifest, manifest
 
 HOLES: Final = "__holes__"
-_NUMBER: Final = re.compile(r"⟦(\d+)⟧")
-_NESTED: Final = frozenset({dict, list})
-_RUNNING: Final = ("containers", "initContainers")
-_AS_THEY_ARE: Final = frozenset({type(None), bool, int, str})
+_NUMBERED_HOLE: Final = re.compile(r"⟦(\d+)⟧")
+_CONTAINER_TYPES: Final = frozenset({dict, list})
+_CONTAINER_FIELDS: Final = ("containers", "initContainers")
+_SCALAR_TYPES: Final = frozenset({type(None), bool, int, str})
 
 
 class NotAsMeant(ValueError):
-    """A rendered object is not the one that was asked for. A mistake of ours or an attempt of somebody: never used."""
+    """A rendered object is not the one that was asked for, by a mistake of ours or an attack. It is never used."""
 
 
 def fill(template: str, /, **values: object) -> dict[str, Any]:
-    """The filled template as data, which is the caller's own."""
+    """The filled template as data, which the caller may change."""
     holes: list[Any] = []
     text = _template(template).render({**values, HOLES: holes})
     body = _filled(_parsed(text), holes)
@@ -47,7 +47,7 @@ def fill(template: str, /, **values: object) -> dict[str, Any]:
 def made(
     template: str, /, *, kind: str, metadata: Body, images: tuple[str, ...] = (), **values: object
 ) -> Manifest:
-    """An object, held against its kind, its whole metadata and its images."""
+    """An object from a template. Raises NotAsMeant where its kind, its metadata or its images are not the given ones."""
     body = fill(template, metadata=metadata, **values)
     for what, found, meant in (
         ("kind", body.get("kind"), kind),
@@ -67,30 +67,31 @@ def images_of(value: object) -> list[str]:
 
 
 def _add_images(value: Any, found: list[str]) -> None:
-    """By exact types, as JSON has no others: what is looked through here are the largest objects of a turn, each several times."""
+    """Types are compared exactly, which is faster than isinstance, and JSON has no subtypes: the largest objects of a turn pass here, each
+    several times."""
     if type(value) is list:
         for item in value:
             _add_images(item, found)
     elif type(value) is dict:
         for key, inside in value.items():
-            if type(inside) not in _NESTED:
+            if type(inside) not in _CONTAINER_TYPES:
                 continue
-            if key in _RUNNING and type(inside) is list:
+            if key in _CONTAINER_FIELDS and type(inside) is list:
                 found += (str(one.get("image", "")) for one in inside if type(one) is dict)
             _add_images(inside, found)
 
 
 def plain(value: object) -> Any:
-    """A value as JSON has it, keys sorted; refuses what JSON cannot say."""
-    if type(value) in _AS_THEY_ARE:
+    """The value in JSON's types, with sorted keys. Raises NotAsMeant where JSON cannot express it."""
+    if type(value) in _SCALAR_TYPES:
         return value
     if isinstance(value, Mapping):
         return {
-            str(key): item if type(item) in _AS_THEY_ARE else plain(item)
+            str(key): item if type(item) in _SCALAR_TYPES else plain(item)
             for key, item in sorted(value.items())
         }
     if isinstance(value, list | tuple):
-        return [item if type(item) in _AS_THEY_ARE else plain(item) for item in value]
+        return [item if type(item) in _SCALAR_TYPES else plain(item) for item in value]
     if isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -111,7 +112,7 @@ def _into_hole(context: Context, value: object) -> Markup:
 
 @lru_cache(maxsize=512)
 def _parsed(text: str) -> Any:
-    """Shared by all who ask, and changed by nobody."""
+    """The result is shared, so nobody may change it."""
     return yaml.safe_load(text)
 
 
@@ -120,7 +121,7 @@ def _filled(value: Any, holes: list[Any]) -> Any:
         return {_filled(key, holes): _filled(item, holes) for key, item in value.items()}
     if isinstance(value, list):
         return [_filled(item, holes) for item in value]
-    if isinstance(value, str) and value.startswith("⟦") and (found := _NUMBER.fullmatch(value)):
+    if isinstance(value, str) and value.startswith("⟦") and (found := _NUMBERED_HOLE.fullmatch(value)):
         return holes[int(found[1])]
     return value
 
@@ -131,12 +132,12 @@ def _only_json(value: object) -> object:
     return value
 
 
-def _source(name: str) -> str:
+def _template_text(name: str) -> str:
     return resources.files("plimsoll.render").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 _ENVIRONMENT: Final = ImmutableSandboxedEnvironment(
-    loader=FunctionLoader(_source),
+    loader=FunctionLoader(_template_text),
     undefined=StrictUndefined,
     finalize=_only_json,
     autoescape=True,

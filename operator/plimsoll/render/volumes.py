@@ -1,4 +1,4 @@
-"""Where a pod keeps what: weights and caches as the user said, everything else it writes on scratch that ends with it.
+"""A pod's volumes: weights and caches where the user wants them, everything else that it writes on volumes that end with the pod.
 
 The root file system is read-only, so every folder that anything writes into is here.
 """
@@ -22,11 +22,11 @@ from plimsoll.planning.plan import PlanSet
 
 CACHE: Final = "/cache"
 MODELS: Final = f"{CACHE}/models"
-"""What is fetched from hubs."""
+"""Folder of what is fetched from hubs."""
 CACHES: Final = f"{CACHE}/engine"
-"""Compiled kernels and graphs."""
+"""Folder of compiled kernels and graphs."""
 ADAPTERS: Final = f"{CACHES}/adapters"
-"""What the supervisor fetches while the engine runs: never beside weights, which may be read-only."""
+"""Folder of adapters that the supervisor fetches while the engine runs. It is apart from weights, which may be read-only."""
 HOME: Final = "/home/plimsoll"
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount of the pod's own
 TEMPORARY: Final = "/tmp"  # noqa: S108 - another one
@@ -39,7 +39,7 @@ SHARED: Final = "ReadWriteMany"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mounted:
-    """One volume and where it is seen."""
+    """A volume and its mounts."""
 
     volume: dict[str, Any]
     mounts: tuple[dict[str, Any], ...]
@@ -64,7 +64,7 @@ def volumes(
         *_named(spec),
     ]
     if adapter_list is not None:
-        # A folder, so that another list reaches pods that run; without one they wait for it.
+        # Mounted as a folder, so that a changed list reaches pods that run. It is optional: the supervisor waits for the list.
         source = {"configMap": {"name": adapter_list, "optional": True}}
         found.append(_mounted("adapters", source, LIST_FOLDER, readOnly=True))
     if spec.chat_template is not None:
@@ -74,7 +74,7 @@ def volumes(
         source = {"configMap": {"name": config_map, "items": items}}
         found.append(_mounted("files", source, TEMPLATE_FILE, subPath=TEMPLATE_KEY, readOnly=True))
     if spec.networking.tls_secret is not None:
-        # A folder and no single file: only then a renewed certificate reaches a running engine.
+        # Mounted as a folder: a renewed certificate would not reach a running engine through a mount of a single file.
         secret = {"secret": {"secretName": spec.networking.tls_secret, "defaultMode": 0o440}}
         found.append(_mounted("tls", secret, TLS_FOLDER, readOnly=True))
     if network.ca_bundle is not None:
@@ -85,7 +85,7 @@ def volumes(
 def shared_claims(
     spec: LLMDeploymentSpec, deployment: str, weight_bytes: int
 ) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Claims of which a deployment has one for all its pods, by name; others are made and ended with each pod."""
+    """Names and specs of the claims that all pods of a deployment share; other claims are made and deleted with each pod."""
     asked = (
         ("weights", spec.storage.weights, _weights_size(weight_bytes)),
         ("cache", spec.storage.cache, COMPILED_BYTES),
@@ -100,22 +100,26 @@ def shared_claims(
 
 
 def _kept(spec: LLMDeploymentSpec, chosen: PlanSet, deployment: str, weight_bytes: int) -> Iterator[Mounted]:
-    """Weights and caches. Caches lie beside the weights unless that place is read-only or another one was named."""
+    """The volumes of weights and caches. Caches are on the weights' volume unless that is read-only or another one is named for them."""
     weights, cache = spec.storage.weights, spec.storage.cache
     scratch = {"emptyDir": {"sizeLimit": format_quantity(chosen.resources.disk_bytes or COMPILED_BYTES)}}
     size = _weights_size(weight_bytes)
     if weights is not None and weights.image is not None:
         if spec.model.scheme in HUBS:
             yield _mounted("weights", _image(weights.image), MODEL_FOLDER, readOnly=True)
-        source = scratch if cache is None else _source(cache, "cache", deployment, COMPILED_BYTES, scratch)
+        source = (
+            scratch if cache is None else _volume_source(cache, "cache", deployment, COMPILED_BYTES, scratch)
+        )
         yield _mounted("cache", source, CACHE, **_part(cache))
     elif cache is None and not _is_read_only(weights):
-        source = scratch if weights is None else _source(weights, "weights", deployment, size, scratch)
+        source = scratch if weights is None else _volume_source(weights, "weights", deployment, size, scratch)
         yield _mounted("weights", source, CACHE, **_part(weights))
     else:
-        source = scratch if weights is None else _source(weights, "weights", deployment, size, scratch)
+        source = scratch if weights is None else _volume_source(weights, "weights", deployment, size, scratch)
         yield _mounted("weights", source, MODELS, **_part(weights))
-        source = scratch if cache is None else _source(cache, "cache", deployment, COMPILED_BYTES, scratch)
+        source = (
+            scratch if cache is None else _volume_source(cache, "cache", deployment, COMPILED_BYTES, scratch)
+        )
         yield _mounted("cache", source, CACHES, **_part(cache))
 
 
@@ -124,7 +128,9 @@ def _image(volume: ImageVolume) -> dict[str, Any]:
     return {"image": {"reference": volume.reference, **policy}}
 
 
-def _source(volume: Volume, what: str, deployment: str, size: int, scratch: dict[str, Any]) -> dict[str, Any]:
+def _volume_source(
+    volume: Volume, what: str, deployment: str, size: int, scratch: dict[str, Any]
+) -> dict[str, Any]:
     if volume.claim is not None:
         claim = {"claimName": volume.claim.name}
         return {"persistentVolumeClaim": claim | ({"readOnly": True} if volume.claim.read_only else {})}
@@ -149,7 +155,8 @@ def _claim(template: ClaimTemplate, computed: int) -> dict[str, Any]:
 
 
 def _weights_size(weight_bytes: int) -> int:
-    """Room for one model, a download that was broken off, and caches; in whole GiB, so that little changes nothing."""
+    """Bytes for a model, a part of it that was left by a broken download, and caches, in whole GiB, so that a slightly different size
+    changes nothing."""
     return -(-(weight_bytes * 6 // 5 + COMPILED_BYTES) // 2**30) * 2**30
 
 
@@ -158,7 +165,7 @@ def _is_read_only(volume: Volume | None) -> bool:
 
 
 def _part(volume: Volume | None) -> dict[str, Any]:
-    """The folder inside a claim, and whether it may be written."""
+    """The fields of a mount for the folder inside the claim, and for whether it is read-only."""
     if volume is None or volume.claim is None:
         return {}
     part: dict[str, Any] = {"readOnly": True} if volume.claim.read_only else {}
@@ -166,7 +173,7 @@ def _part(volume: Volume | None) -> dict[str, Any]:
 
 
 def _named(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
-    """What lies in a claim or an image: the model, a tokenizer, a draft, adapters."""
+    """Volumes of what the spec says lies in a claim or an image: the model, a tokenizer, a draft, adapters."""
     for one in sources(spec):
         if (found := mounted_source(one)) is not None:
             yield found
@@ -175,7 +182,7 @@ def _named(spec: LLMDeploymentSpec) -> Iterator[Mounted]:
 
 
 def mounted_source(named: Named) -> Mounted | None:
-    """None where it is fetched, or lies in the engine's image."""
+    """The volume of a source; None where the source is fetched, or lies in the engine's image."""
     match scheme_of(named.source):
         case "pvc":
             volume = read_only(claim_of(named.source)[0])

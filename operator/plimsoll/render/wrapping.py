@@ -1,7 +1,7 @@
-"""A pod whose engine runs under our supervisor: put around the pod as its owner has patched it, so that no patch meets it.
+"""Puts the engine of a pod under our supervisor, after the user's patches, so that patches see a pod without it.
 
-What is wrapped is whatever the engine's container would have started. An image's own entry point is known to nobody here, so a
-container that a patch has left without a command starts as it is.
+The supervisor runs whatever command the engine's container would have started. Where a patch has removed that command the image's own
+entry point would start, which is not known here, so such a pod is left as it is.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ from plimsoll.render.templating import fill
 from plimsoll.render.volumes import CACHES
 
 NAME: Final = "plimsoll"
-"""Of the volume and of the init container."""
+"""Name of the volume and of the init container."""
 TARGET: Final = "/shared"
-"""Where the init container finds the volume: its own folder of that name holds the file."""
+"""Where the init container mounts the volume. It cannot do so at RUNTIME_FOLDER, which holds the file in its own image."""
 _MODEL: Final = re.compile(r"[A-Za-z]*\d+[A-Za-z]*")
-"""H100 in H100-SXM-80GB, 4090 in RTX-4090: the first word of a product that has a number."""
+"""The first word with a number in a product's name: H100 in H100-SXM-80GB, 4090 in RTX-4090."""
 COPIES: Final = ("cp", f"{RUNTIME_FOLDER}/{RUNTIME_FILE}", f"{TARGET}/")
-"""What the image of the supervisor does in an engine's pod before the engine starts."""
+"""The init container's command, which copies the supervisor to the volume."""
 
 
 def wrapped(
     pod: dict[str, Any], image: str | None, drain_seconds: int, more: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """`image` brings the supervisor; none where the engine's has it, at the same place. `more` are words for it. The pod is the
-    caller's own and is changed. Raises SpecError where its patches took our place."""
+    """The pod with its engine under the supervisor. It is the given pod, changed. `image` brings the supervisor; None where the engine's
+    image contains it, at the same path. `more` are further arguments of the supervisor. Raises SpecError where a patch has taken a name or
+    a path that the supervisor needs."""
     spec = pod["spec"]
     engine = next(one for one in spec["containers"] if one["name"] == ENGINE)
     if not engine.get("command"):
         return pod
     mounts, ports = _entries(engine, "volumeMounts"), _entries(engine, "ports")
-    _free("mountPath", RUNTIME_FOLDER, [one.get("mountPath") for one in mounts])
+    _check_free("mountPath", RUNTIME_FOLDER, [one.get("mountPath") for one in mounts])
     theirs = Start(command=_words(engine, "command"), args=_words(engine, "args"))
     start = supervised(theirs, drain_seconds, more)
     engine |= {"command": list(start.command), "args": list(start.args)}
-    # Else a patch says where reports are had.
+    # Unless a patch has put the supervisor's port elsewhere.
     if not any(one.get("name") == RUNTIME_PORT_NAME for one in ports):
         port = {"name": RUNTIME_PORT_NAME, "containerPort": RUNTIME_PORT, "protocol": "TCP"}
         engine["ports"] = [*ports, port]
@@ -63,7 +64,7 @@ def wrapped(
 
 
 def is_supervised(template: Mapping[str, Any]) -> bool:
-    """Whether pods of a template that is made run their engine so."""
+    """Whether a pod template runs its engine under the supervisor."""
     engine = next(one for one in template["spec"]["containers"] if one["name"] == ENGINE)
     return tuple(engine.get("command", ())) == SUPERVISOR
 
@@ -71,8 +72,8 @@ def is_supervised(template: Mapping[str, Any]) -> bool:
 def _bring(spec: dict[str, Any], engine: dict[str, Any], image: str) -> None:
     mounts, volumes = _entries(engine, "volumeMounts"), _entries(spec, "volumes")
     before = _entries(spec, "initContainers")
-    _free("volume", NAME, [one.get("name") for one in volumes])
-    _free("initContainer", NAME, [one.get("name") for one in before])
+    _check_free("volume", NAME, [one.get("name") for one in volumes])
+    _check_free("initContainer", NAME, [one.get("name") for one in before])
     engine["volumeMounts"] = [*mounts, {"name": NAME, "mountPath": RUNTIME_FOLDER, "readOnly": True}]
     spec["volumes"] = [*volumes, {"name": NAME, "emptyDir": {"sizeLimit": "16Mi"}}]
     brings = fill("supervisor", image=image, copies=COPIES, mounts=[{"name": NAME, "mountPath": TARGET}])
@@ -80,7 +81,7 @@ def _bring(spec: dict[str, Any], engine: dict[str, Any], image: str) -> None:
 
 
 def member_words(member: Member | None) -> tuple[str, ...]:
-    """For a supervisor that cannot read from its engine's words which pod of a replica it is in."""
+    """Arguments that tell the supervisor which pod of a replica it is in, where the engine's arguments do not."""
     if member is None:
         return ()
     return "--member", member.rank, str(member.pods), member.leader
@@ -89,11 +90,15 @@ def member_words(member: Member | None) -> tuple[str, ...]:
 def plan_words(
     chosen: PlanSet, pod: dict[str, Any], config: OperatorConfig, start_seconds: int
 ) -> tuple[str, ...]:
-    """What the plan counts on, for a supervisor that looks before anything is loaded. Only what is certain on every machine: a
-    product by its model alone, as drivers and clouds write the rest of its name in their own ways, and no memory of a part of a
-    device, which drivers round in theirs. Kernels are compiled on every GPU, so their cache has to be written, unless whoever
-    brought it says that it is read-only. No room on disks: a volume that has the model already, or a part of it, needs less than
-    an empty one, and whoever fetches knows how much. How long a start may take, images and all, is for pods that wait for another of theirs."""
+    """Arguments that tell the supervisor what the plan counts on, which it checks before anything is loaded.
+
+    Only what holds on every machine is told:
+    - of a product its model alone, as drivers and clouds write the rest of the name each in their own way;
+    - the memory of whole devices, as drivers round that of parts of a device differently;
+    - that the cache of kernels can be written, unless its mount is read-only, as every GPU compiles its own;
+    - to pods of a group, how long a start may take, images included, as they wait for one another.
+    Room on disks is not told: how much is needed depends on what a volume already has, which only whoever fetches knows.
+    """
     told: dict[str, Any] = {"startSeconds": start_seconds} if chosen.pods_per_replica > 1 else {}
     if chosen.hardware.vendor != Vendor.CPU:
         told |= _of_gpus(chosen, pod)
@@ -107,7 +112,7 @@ def _of_gpus(chosen: PlanSet, pod: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"gpus": chosen.resources.devices}
     if hardware.vendor == Vendor.NVIDIA and (model := _MODEL.search(hardware.gpu)):
         told["product"] = model[0]
-        # Of generations that share their number, as RTX 6000 Ada and RTX PRO 6000 do.
+        # This tells apart generations that share a number, as RTX 6000 Ada and RTX PRO 6000.
         if compute := [gpu.compute for gpu in all_gpus() if gpu.name in (hardware.gpu, hardware.card)]:
             told["capability"] = compute[0]
     if hardware.partition is None and hardware.sharing == 1:
@@ -118,8 +123,8 @@ def _of_gpus(chosen: PlanSet, pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counts_on_nvlink(chosen: PlanSet, config: OperatorConfig) -> bool:
-    """Ranks that share every layer, on no more GPUs than NVLink joins of that product. Of which nodes an admin says that theirs are not
-    joined so, is not known of a pod, so then nothing is claimed."""
+    """Whether the plan counts on NVLink: its tensor parallel ranks share a node, with no more GPUs than NVLink joins on that product.
+    Where an admin says that some nodes have none it is not claimed, as it is not known on which nodes the pod will run."""
     hardware, devices = chosen.hardware, chosen.resources.devices
     if min(chosen.layout.tensor, devices) < 2 or hardware.partition is not None or hardware.sharing > 1:
         return False
@@ -130,7 +135,7 @@ def _counts_on_nvlink(chosen: PlanSet, config: OperatorConfig) -> bool:
 
 
 def _is_writable(folder: str, pod: dict[str, Any]) -> bool:
-    """As the pod says: by the nearest of the mounts that hold the folder."""
+    """Whether the pod may write into a folder, by the innermost mount that contains it."""
     engine = next(one for one in pod["spec"]["containers"] if one["name"] == ENGINE)
     mounts = {str(one.get("mountPath")): one for one in _entries(engine, "volumeMounts")}
     holding = [path for path in mounts if f"{folder}/".startswith(f"{path}/")]
@@ -153,7 +158,8 @@ def _words(engine: dict[str, Any], field: str) -> tuple[str, ...]:
     )
 
 
-def _free(what: str, ours: str, taken: list[object]) -> None:
+def _check_free(what: str, ours: str, taken: list[object]) -> None:
+    """Raises SpecError where a patch has taken a name or path of ours."""
     if ours in taken:
         message = f"is the {what} by which the supervisor comes into the pod; choose another"
         raise SpecError(Problem("spec.podPatches", ours, message))

@@ -1,4 +1,4 @@
-"""What is told: conditions, status and events as functions of what is wanted and what is seen.
+"""Conditions, status and events of a deployment, as functions of what is wanted and what is seen.
 
-The words are those of the decisions themselves; this room only chooses which condition carries them.
+The words are mostly those of the decisions themselves; here it is only chosen which condition has them.
 """

@@ -1,7 +1,7 @@
-"""LoRA adapters over all replicas: on how many each is, and why it is not on the others.
+"""The status of LoRA adapters: on how many replicas each is loaded, and why it is not on the others.
 
-Those that were in the engine's words are there when it serves. Those that come and go are as the supervisors tell; what one of them
-tells of an earlier list, or of an engine that does not serve yet, counts for nothing.
+Adapters among the engine's own arguments are loaded when the engine serves. Those that come and go are as the supervisors report them;
+what a supervisor reports of an earlier list, or of an engine that does not serve yet, is not counted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from plimsoll.status.summary import cut
 UNSUPERVISED: Final = "NoSupervisor"
 NO_LIST: Final = "NoList"
 UNTOLD: Final = "ListUntold"
-LONGEST: Final = 1024
 
 
 def adapters_of(story: Story) -> tuple[AdapterStatus, ...]:
-    """By name; nothing where none are declared, or nothing runs."""
+    """The declared adapters, sorted by name; empty where nothing runs."""
     adapters = story.adapters
     if adapters is None or story.rollout is None:
         return ()
@@ -36,8 +35,8 @@ def adapters_of(story: Story) -> tuple[AdapterStatus, ...]:
     return tuple(_over(item, leaders, story) for item in items)
 
 
-def failed(story: Story) -> str:
-    """What to say of those that cannot be loaded; empty where all can."""
+def failed_adapters(story: Story) -> str:
+    """A sentence on the adapters that cannot be loaded; empty where all can."""
     found = [one for one in adapters_of(story) if one.state == "Failed"]
     if not found:
         return ""
@@ -47,18 +46,18 @@ def failed(story: Story) -> str:
 
 
 def loaded_names(story: Story) -> tuple[str, ...]:
-    """Those that every replica answers for."""
+    """Names of the adapters that every replica has loaded."""
     return tuple(one.name for one in adapters_of(story) if one.state == "Loaded")
 
 
 def _fixed(name: str, serve: int) -> AdapterStatus:
-    """A part of the set: it serves with it or not at all."""
+    """An adapter that is among the engine's arguments: a replica that serves has loaded it."""
     return AdapterStatus(name=name, state="Loaded" if serve else "Loading", loaded=serve, replicas=serve)
 
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """In one replica."""
+    """An adapter in one replica."""
 
     loaded: bool = False
     failed: bool = False
@@ -75,7 +74,7 @@ def _over(item: Adapter, leaders: Sequence[PodSeen], story: Story) -> AdapterSta
         state = "Failed"
     message = None
     if why is not None:
-        message = cut(f"on {loaded} of {count} replicas: {why.message}", LONGEST)
+        message = cut(f"on {loaded} of {count} replicas: {why.message}")
     elif not count:
         message = "no replica serves yet"
     return AdapterStatus(

@@ -1,4 +1,4 @@
-"""What a plan found, in the same words wherever it is told: conditions, the webhook's answer and the command line."""
+"""Findings of a plan in words, which are the same in conditions, in the webhook's answer and on the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LACKING: Final = frozenset(
 LONGEST_FIELD: Final = 256
 LONGEST_WRONG: Final = 1024
 LONGEST_REMEDY: Final = 512
-"""With field and value, what is wrong and what helps stay below a condition's bound, so that never the remedy is what is cut."""
+"""With these bounds a sentence of field, value, what is wrong and remedy is shorter than a condition may be, so that no remedy is cut off."""
 
 
 def sentence(finding: Finding) -> str:
@@ -29,9 +29,9 @@ def sentence(finding: Finding) -> str:
 
 
 def where(finding: Finding) -> str:
-    """What is wrong, with the field and the value that stands there, once each: `topology.tensor (16): no layout ...`.
+    """What is wrong, with the field and its value once each: `topology.tensor (16): no layout ...`.
 
-    Many messages name both themselves. One that names the field alone gets the value beside it.
+    Many messages name both themselves. Where one names the field alone, the value is put after it.
     """
     message = cut(finding.message, LONGEST_WRONG)
     if not finding.field:
@@ -46,7 +46,7 @@ def where(finding: Finding) -> str:
 
 
 def _whole(words: str, message: str) -> re.Match[str] | None:
-    """Where a message has a field or a value, and not as a part of another."""
+    """Where a message has a field or a value as a whole, and not as a part of another one."""
     return re.search(rf"(?<![\w.]){re.escape(words)}(?![\w\[]|\.\w)", message)
 
 
@@ -60,11 +60,12 @@ def finding_of(plan: Plan | None, reason: str) -> Finding | None:
 
 
 def reading_of(plan: Plan) -> Finding | None:
-    """What a plan still waits for that is not the spec's fault."""
+    """The finding that the model is still being read, where that alone keeps a plan from being made."""
     return finding_of(plan, "ModelReading") if plan.outcome is Outcome.INVALID else None
 
 
 def lacking_of(plan: Plan | None) -> Finding | None:
+    """The finding that says what a plan with fewer replicas than wanted lacks."""
     if plan is None or plan.outcome is not Outcome.SHORT:
         return None
     return next((found for found in plan.findings if found.reason in LACKING), None)

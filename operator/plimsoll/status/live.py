@@ -1,4 +1,4 @@
-"""What control keeps, in the fields of status: when and why the number of replicas changed, retunes, the traffic as it was seen."""
+"""What the control loop remembers, in the fields of the status: changes of the number of replicas, retunes, and the traffic that was seen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ State = Literal[
 
 
 def live_status(record: Record) -> dict[str, Any]:
-    """Fields that are to change; those of which nothing is known are left out, and one that is over is None."""
+    """Fields of the status that are to change. A field of which nothing is known is left out; a retune that is over is None."""
     scalings = [act for act in record.acts if act.what == "scale"]
     found: dict[str, Any] = {
         "scaling_history": tuple(
@@ -48,8 +48,8 @@ def live_status(record: Record) -> dict[str, Any]:
 
 
 def retuning(memory: RetuneMemory) -> Told | None:
-    """Whether a change is under way, why none begins though one is asked for, or what became of the last one; none where nothing was ever
-    tried, and nothing asks for it."""
+    """The condition of retunes: that one is under way, what keeps one from beginning, or how the last one ended. None where none was ever
+    tried and none is asked for."""
     step = memory.step
     if step is not None and step.phase not in ENDS:
         change = f"{step.setting} {step.before} to {step.after}"
@@ -66,7 +66,7 @@ def retuning(memory: RetuneMemory) -> Told | None:
 
 
 def _past(record: Record) -> tuple[Past, ...]:
-    """What a dry run would have changed is told until that is tried: then what became of it is, by the same identity."""
+    """Earlier retunes, and before them the one that is only suggested. Once that one is tried it is in the list itself, by the same id."""
     suggested, past = record.retune.suggested, record.retune.past
     if suggested is None or suggested.id in {one.id for one in past}:
         return past

@@ -1,4 +1,4 @@
-"""Predicted against measured, and how far a start is: what engines report of themselves, in the fields of the status."""
+"""What engines report of themselves, in the fields of the status: how right the predicted cache was, and how far a start is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from plimsoll.facts.serving import Serving, SetSeen, Stage
 from plimsoll.planning.plan import PlanSet
 
 LONGEST_LEFT: Final = 7 * 24 * 3600
+ROUNDED_AWAY: Final = 0.05
+"""Errors below this are zero with one digit."""
 
 
 def accuracy_of(chosen: PlanSet, seen: SetSeen | None, reports: Mapping[str, Report]) -> Accuracy | None:
-    """Of the replica with the smallest cache, which is the one that runs out first. None where no engine has told."""
+    """The accuracy for the replica with the smallest cache, as that one runs out first. None where no engine has reported its cache."""
     capacity = chosen.ledger.capacity
     if seen is None or capacity is None:
         return None
@@ -35,7 +37,7 @@ def accuracy_of(chosen: PlanSet, seen: SetSeen | None, reports: Mapping[str, Rep
 
 
 def _tokens(report: Report, predicted: int, in_blocks: float) -> int | None:
-    """As this version's log line counts them; where it told only its blocks, these against the blocks predicted."""
+    """Tokens that a cache holds: as the engine reports them, else from its blocks in proportion to the predicted blocks."""
     if report.kv_tokens is not None:
         return report.kv_tokens
     if report.blocks is None or report.block_size is None or in_blocks <= 0:
@@ -44,11 +46,13 @@ def _tokens(report: Report, predicted: int, in_blocks: float) -> int | None:
 
 
 def _no_minus(error: float) -> float:
-    return 0.0 if abs(error) < 0.05 else error
+    """The error in percent, which is not told as -0.0 where it is rounded to nothing."""
+    return 0.0 if abs(error) < ROUNDED_AWAY else error
 
 
 def progress_of(serving: Serving, reports: Mapping[str, Report]) -> Progress | None:
-    """Of the start that is furthest from its end: one that fetches before one that loads. None where none starts."""
+    """The progress of the start that is furthest from its end; one that fetches has further to go than one that loads. None where no
+    replica starts."""
     starting = [
         report
         for seen in serving.sets
@@ -72,6 +76,7 @@ _STATES: Final = ("preflight", "fetching", "starting")
 
 
 def _way(report: Report) -> tuple[int, float, str]:
+    """Sorts reports by how far their start has come."""
     place = _STATES.index(report.state) if report.state in _STATES else len(_STATES)
     fetching = report.fetching
     share = 0.0 if fetching is None or fetching.total is None else fetching.done / fetching.total

@@ -1,4 +1,4 @@
-"""What is wrong with a pod, in words a person can act on. The same words stand in conditions and in `plimsoll doctor`."""
+"""What is wrong with a pod, in words that a person can act on. Conditions and `plimsoll doctor` use the same words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from plimsoll.facts.serving import PodSeen, Stage
 Waits = Literal["gpus", "nodes", "quota", "nothing"]
 UNEXPLAINED: Final = "EngineEnded"
 _HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
-"""Words of pods that ended for another's sake, by how little they know of it; the last was killed before it could say a word."""
+"""Reasons of pods that ended because another pod of their replica did. The higher the number, the less such a pod knows of the cause; one
+with the highest was killed before it could say anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,14 @@ class PodWords:
 
 
 def trouble_of(pods: Iterable[PodSeen]) -> list[PodWords]:
-    """What is wrong with pods, in their order, but who knows before who heard: pods of one replica end together, and only one of them
-    by itself."""
+    """What is wrong with pods, in their order, but those first that know the cause: the pods of a replica end together, and only one of them
+    ended by itself."""
     words = [found for pod in pods if (found := words_of(pod)) is not None]
     return sorted(words, key=lambda found: _HEARSAY.get(found.reason, 0))
 
 
 def words_of(pod: PodSeen) -> PodWords | None:
-    """None where the pod serves, loads as it should, or leaves."""
+    """What is wrong with a pod; None where it serves, loads as it should, or is being deleted."""
     if pod.stage is Stage.UNSCHEDULED:
         return _unscheduled(pod)
     if pod.stage is Stage.GATED:
@@ -92,7 +93,7 @@ def _pull(pod: PodSeen) -> PodWords:
     )
 
 
-def _no_secret(pod: PodSeen) -> PodWords:
+def _config_error(pod: PodSeen) -> PodWords:
     return PodWords(
         reason="ConfigError",
         message=f"{pod.name} cannot be made ({pod.reason}){_said(pod)}",
@@ -125,7 +126,7 @@ def slower_start(given_s: int) -> str:
 
 
 def _ended(pod: PodSeen) -> bool:
-    """Whether the engine's end is what is wrong now; a node that was lost or an eviction came after it."""
+    """Whether the engine's end is what is wrong with the pod now. An eviction or the loss of the node came after it."""
     return pod.stage is not Stage.FAILED or pod.reason not in ("Evicted", "NodeLost")
 
 
@@ -192,7 +193,7 @@ _LAST_WORDS: Final = (
         "the node's GPU driver is missing or too old for the engine: update it, or choose others by topology.nodeSelector",
     ),
 )
-"""What engines and libraries say before they end, whose cure is none of the engine's."""
+"""Pattern of an engine's last output, reason, and remedy, for ends whose cause is outside the engine."""
 
 
 _FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {
@@ -200,8 +201,8 @@ _FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {
     "ImagePullBackOff": _pull,
     "InvalidImageName": _pull,
     "ErrImageNeverPull": _pull,
-    "CreateContainerConfigError": _no_secret,
-    "CreateContainerError": _no_secret,
+    "CreateContainerConfigError": _config_error,
+    "CreateContainerError": _config_error,
     "OOMKilled": _oom,
     "Evicted": _evicted,
 }

@@ -1,7 +1,7 @@
-"""Why pods are not even made, in words a person can act on: the API server refuses them for whoever makes them.
+"""Why pods are not even made, in words that a person can act on: the API server refuses them to the controller that makes them.
 
-The workload looks well meanwhile: it asks for replicas, and none is there. The API server's own sentence is kept, since it
-names the quota, the limit or the field; what is added is what cures it.
+The workload itself shows only that it has fewer replicas than it asks for. The API server's own sentence is kept, since it names the
+quota, the limit or the field; what is added is the remedy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PATCH: Final = "by spec.podPatches"
 
 
 def refusal_words(seen: SetSeen) -> PodWords | None:
-    """None where nothing is refused, or all pods are there by now."""
+    """Why pods of a set are refused; None where none are, or where all pods are there by now."""
     if not seen.refused or not seen.missing:
         return None
     return words_of_refusal(seen.name, seen.refused)

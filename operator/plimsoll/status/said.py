@@ -1,4 +1,4 @@
-"""Which conditions a story has: one small function each, from what is known to a status, a reason and a sentence."""
+"""The conditions of a deployment: for each of them a small function from the story to a status, a reason and a message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.status import Accuracy
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.planning.plan import Outcome, Severity
-from plimsoll.status.adapters import failed as adapters_failed
+from plimsoll.status.adapters import failed_adapters
 from plimsoll.status.findings import finding_of, lacking_of, sentence
 from plimsoll.status.live import retuning
 from plimsoll.status.measured import accuracy_of, progress_of
@@ -75,7 +75,7 @@ def _placed(story: Story) -> Iterator[Told]:
         yield Told(kind, "False", reason, sentence(lacking))
     elif made is not None:
         unseen = finding_of(plan, "NodesUnseen")
-        # Whether a node is to be made, or is there, is not known where none is seen.
+        # Where nodes are not seen it is not known whether a node has to be made or is there.
         yield Told(kind, "True", "NodeDeclared", sentence(made if unseen is None else unseen))
     elif plan.sets:
         where = ", ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.used)
@@ -106,7 +106,7 @@ def _degraded(story: Story) -> Iterator[Told]:
         yield Told(names.DEGRADED, "True", "EngineRestarts", dying.sentence)
     elif story.safe_retry:
         yield Told(names.DEGRADED, "True", "SafeRetry", story.safe_retry)
-    elif lacks := adapters_failed(story):
+    elif lacks := failed_adapters(story):
         yield Told(names.DEGRADED, "True", "AdapterFailed", lacks)
     elif story.unserved:
         yield Told(names.DEGRADED, "True", "NotServed", "; ".join(map(str, story.unserved)))
@@ -188,18 +188,18 @@ def _metrics(story: Story) -> Iterator[Told]:
 
 
 def _retuning(story: Story) -> Iterator[Told]:
-    """By what is kept of it, so that it is told as well before the control loop has looked."""
+    """From the stored memory, so that it is also told before the control loop has looked for the first time."""
     if story.control is not None and (said := retuning(story.control.retune)) is not None:
         yield said
 
 
 def _live(story: Story, kind: str) -> Told | None:
-    """What live metrics say."""
+    """The condition of this kind as the control loop decided it."""
     return next((one for one in story.live or () if one.type == kind), None)
 
 
 def _writers(story: Story) -> Iterator[Told]:
-    """Absent where nobody else writes."""
+    """The condition is absent where nothing else writes the number of replicas."""
     message = conflict(story.serving.scalers, story.serving.scalers_below)
     if message:
         yield Told(names.AUTOSCALER_CONFLICT, "True", "SeveralWriters", message)

@@ -1,4 +1,4 @@
-"""How a deployment stands, in the three conditions that every tool reads: whether it serves, moves, or waits for a person."""
+"""The three conditions that every tool reads: Ready (it serves), Reconciling (work goes on), Stalled (a person has to act)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from plimsoll.api.conditions import FAILURES, REASONS
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout
 from plimsoll.facts.serving import PodSeen, Stage
-from plimsoll.planning.plan import Outcome, Severity
+from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
 from plimsoll.status.pod_words import PodWords, trouble_of
 from plimsoll.status.story import Story
 
 MOVING: Final = frozenset({"RollingOut", "Canary"})
 GIVEN_UP: Final = frozenset({"RolledBack", "DeadlineExceeded"})
-PODS_BY: Final = "spec.topology.groups"
-"""Without the kind that this asks for there are no pods; without the others there is only no way in."""
+GROUPS_FIELD: Final = "spec.topology.groups"
+"""Without the kind that this field asks for there can be no pods. Without any other optional kind there is only no route to them."""
 _TRY_AGAIN: Final = (
     f"it is tried again once the spec is edited, or the annotation {names.ANNOTATION_REPLAN} has a new value"
 )
 _UNREADY: Final = {"Refused": "StartFailed", "NotServed": "StartFailed"}
-"""Reasons of Stalled that Ready has another word for; all others are the spec's fault."""
+"""Reasons of Ready for reasons of Stalled that Ready does not have itself. For all further ones it is InvalidSpec."""
 
 
 def ready(story: Story) -> Iterator[Told]:
@@ -56,7 +56,7 @@ def ready(story: Story) -> Iterator[Told]:
 
 
 def why_not_ready(story: Story) -> tuple[str, str]:
-    """The reason and the sentence why fewer replicas serve than are wanted, where nothing is stalled."""
+    """Reason and message of why fewer replicas serve than are wanted, where nothing is stalled."""
     troubled = [*trouble_of(story.unserving), *story.refused]
     if story.paused:
         return "Paused", "; ".join(["spec.paused is true", *(words.sentence for words in troubled[:1])])
@@ -79,7 +79,7 @@ def why_not_ready(story: Story) -> tuple[str, str]:
 
 
 def reconciling(story: Story) -> Iterator[Told]:
-    """Abnormal-true: absent when there is nothing to do."""
+    """A condition that is only there while it is true: while there is something to do."""
     if _why_stalled(story) is not None or story.paused:
         return
     for trouble in story.troubles:
@@ -97,7 +97,7 @@ def reconciling(story: Story) -> Iterator[Told]:
 
 
 def stalled(story: Story) -> Iterator[Told]:
-    """Abnormal-true as well: nothing will change until a person acts."""
+    """A condition that is only there while it is true: while nothing will change until a person acts."""
     why = _why_stalled(story)
     if why is not None:
         yield Told(names.STALLED, "True", why.reason, why.message)
@@ -111,41 +111,48 @@ class _Stalled:
 
 def _why_stalled(story: Story) -> _Stalled | None:
     for problem in story.unserved:
-        if problem.field == PODS_BY:
+        if problem.field == GROUPS_FIELD:
             return _Stalled("NotServed", str(problem))
     for trouble in story.troubles:
         if trouble.stalled:
             return _Stalled(trouble.reason, trouble.message)
     plan, rollout = story.plan, story.rollout
     if plan is not None and plan.outcome in (Outcome.INVALID, Outcome.DOES_NOT_FIT):
-        errors = [found for found in plan.findings if found.severity is Severity.ERROR]
-        finding = next((found for found in errors if found.reason != "ModelReading"), None)
-        if errors and finding is None:
-            return None
-        reason = "DoesNotFit" if plan.outcome is Outcome.DOES_NOT_FIT else "InvalidSpec"
-        if finding is None:
-            return _Stalled(reason, plan.choice or "it cannot be planned")
-        if finding.reason in ("NotTrusted", "ModelUnreadable"):
-            reason = finding.reason
-        return _Stalled(reason, sentence(finding))
+        return _unplannable(plan)
     refused = next((words for words in story.refused if words.waits == "nothing"), None)
     if refused is not None:
         return _Stalled("Refused", refused.sentence)
     untrusted = None if plan is None else finding_of(plan, "NotTrusted")
     if untrusted is not None and untrusted.severity is Severity.ERROR:
         return _Stalled("NotTrusted", sentence(untrusted))
-    if rollout is not None and rollout.reason in GIVEN_UP:
-        seen = trouble_of(_failed(story, rollout))
-        known = next((one for one in seen if one.reason in FAILURES), next(iter(seen), None))
-        reason = "StartFailed" if known is None else _reason_of(known)
-        helps = "edit the spec" if known is None or not known.remedy else known.remedy
-        tried = f"{story.safe_retry}, and that failed too: " if story.safe_retry else ""
-        return _Stalled(reason, f"{tried}{rollout.message}; {helps}; {_TRY_AGAIN}")
-    return None
+    return _given_up(story, rollout) if rollout is not None and rollout.reason in GIVEN_UP else None
+
+
+def _unplannable(plan: Plan) -> _Stalled | None:
+    """Why no plan can be made; None where it only waits for its model to be read."""
+    errors = [found for found in plan.findings if found.severity is Severity.ERROR]
+    finding = next((found for found in errors if found.reason != "ModelReading"), None)
+    if errors and finding is None:
+        return None
+    reason = "DoesNotFit" if plan.outcome is Outcome.DOES_NOT_FIT else "InvalidSpec"
+    if finding is None:
+        return _Stalled(reason, plan.choice or "it cannot be planned")
+    if finding.reason in ("NotTrusted", "ModelUnreadable"):
+        reason = finding.reason
+    return _Stalled(reason, sentence(finding))
+
+
+def _given_up(story: Story, rollout: Rollout) -> _Stalled:
+    seen = trouble_of(_failed(story, rollout))
+    known = next((one for one in seen if one.reason in FAILURES), next(iter(seen), None))
+    reason = "StartFailed" if known is None else _reason_of(known)
+    helps = "edit the spec" if known is None or not known.remedy else known.remedy
+    tried = f"{story.safe_retry}, and that failed too: " if story.safe_retry else ""
+    return _Stalled(reason, f"{tried}{rollout.message}; {helps}; {_TRY_AGAIN}")
 
 
 def _failed(story: Story, rollout: Rollout) -> Iterator[PodSeen]:
-    """Pods of the sets that were given up: what another set's pods say is not why."""
+    """Pods of the sets that were given up; what is wrong with other pods is not the cause."""
     failed = {target.name for target in rollout.targets if target.state == "Failed"}
     return (
         pod
@@ -157,5 +164,5 @@ def _failed(story: Story, rollout: Rollout) -> Iterator[PodSeen]:
 
 
 def _reason_of(failed: PodWords) -> str:
-    """The supervisor's own word for it, where it has one that is known."""
+    """The supervisor's own reason for the failure where it is a known one, else StartFailed."""
     return failed.reason if failed.reason in FAILURES else "StartFailed"

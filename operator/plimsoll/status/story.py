@@ -1,4 +1,4 @@
-"""Everything that one turn knows of a deployment when it tells its status."""
+"""Everything that a turn knows of a deployment when it makes its status."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from plimsoll.status.refusals import refusal_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Something that keeps the turn from its end and is not the plan's: told as it is."""
+    """Something other than the plan that keeps a turn from completing its work. Its message is told as it is."""
 
     reason: str
-    """A reason of condition Stalled where it stays until a person acts, else of Reconciling."""
+    """A reason of condition Stalled where `stalled`, else of Reconciling."""
     message: str
     stalled: bool = False
+    """Whether it stays until a person acts; else only condition Reconciling tells of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,31 +39,31 @@ class Story:
     """None where there is nothing to run."""
     serving: Serving = field(default_factory=Serving)
     entries: Mapping[str, PlanSet] = field(default_factory=dict)
-    """What each set is, by name: of the plan, and of older ones that are not gone yet."""
+    """The plan's entry of each set by the set's name, also of older sets that are not gone yet."""
     troubles: tuple[Trouble, ...] = ()
     unserved: tuple[Problem, ...] = ()
-    """What was asked for and cannot be made: mostly its kind is not served."""
+    """What was asked for and cannot be made, mostly since the cluster does not serve its kind."""
     unsaid: tuple[str, ...] = ()
-    """What was decided but could not be told to this version of the engine, with the reason."""
+    """What was decided but this version of the engine has no flag for, each with the reason."""
     endpoint: str | None = None
     """Where the API answers inside the cluster."""
     model_names: tuple[str, ...] = ()
     safe_retry: str = ""
-    """What counts as less than was planned since a start failed for memory; empty where nothing does."""
+    """What was lowered below the plan after a start failed for memory; empty where nothing was."""
     reports: Mapping[str, Report] = field(default_factory=dict)
-    """What engines told of their starts, by their pods' uid."""
+    """What supervisors report of their engines, by the pod's uid."""
     adapters: Adapters | None = None
     """As declared, presets merged in."""
     config_map: str | None = None
     image: str | None = None
     control: Record | None = None
-    """What control decided and remembers."""
+    """What the control loop decided and remembers."""
     live: tuple[Told, ...] | None = None
-    """Conditions that it tells; None: it has not looked yet."""
+    """Conditions that the control loop decides; None: it has not looked yet."""
     ramp: RampStatus | None = None
     """What became of a ramp that was handed in since the last turn."""
     better: Told | None = None
-    """What to declare, where the traffic that is seen would make another plan."""
+    """The condition that says what to declare, where another plan would follow from the traffic that is seen."""
 
     @property
     def wanted(self) -> int:
@@ -80,7 +81,7 @@ class Story:
 
     @property
     def on_plan(self) -> int:
-        """Replicas that serve, and on a set of the plan: those of an older set do not count, nor those beyond the wanted."""
+        """Replicas that serve, of the plan's sets alone. Those that a retune has beyond the wanted number are not counted."""
         if self.rollout is None:
             return 0
         current = {target.name for target in self.rollout.targets if target.planned}
@@ -90,14 +91,14 @@ class Story:
 
     @property
     def counted(self) -> int:
-        """What `kubectl get` counts: replicas of the plan, and after a rollback those that serve in its place."""
+        """The replicas that `kubectl get` shows as ready: those of the plan, and after a rollback those that serve in their place."""
         if self.rollout is not None and self.rollout.reason == "RolledBack":
             return min(self.ready, self.wanted)
         return self.on_plan
 
     @property
     def ready(self) -> int:
-        """Replicas that answer, of whichever set."""
+        """Replicas that answer, of all sets."""
         return sum(seen.ready for seen in self.serving.sets)
 
     @property
@@ -116,7 +117,7 @@ class Story:
 
     @property
     def refused(self) -> tuple[PodWords, ...]:
-        """Why pods of sets that should run are not made, one sentence a set."""
+        """Why pods of sets that are not draining cannot be made, one for each set."""
         draining = {
             target.name
             for target in (self.rollout.targets if self.rollout is not None else ())

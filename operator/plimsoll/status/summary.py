@@ -1,4 +1,4 @@
-"""The pinned plan in the few fields that people and GitOps tools read; the whole of it stands in its ConfigMap."""
+"""The pinned plan in the few fields of the status that people and GitOps tools read; its ConfigMap has all of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from plimsoll.planning.plan import Alternative as Considered
 from plimsoll.planning.plan import Plan, PlanSet
 
 MOST_ALTERNATIVES: Final = 3
-LONGEST: Final = 1024
+LONGEST_TEXT: Final = 1024
+"""Characters that most texts of the status may have."""
 VERDICTS: Final[dict[Verdict, Literal["Fits", "Tight", "DoesNotFit"]]] = {
     Verdict.FITS: "Fits",
     Verdict.TIGHT: "Tight",
@@ -50,18 +51,18 @@ def plan_status(plan: Plan, *, config_map: str | None, pinned_at: str | None) ->
 
 
 def _alternative(other: Considered) -> Alternative:
-    """Sets are told as replicas x layout on hardware."""
+    """An alternative by its first set, whose text reads `replicas x layout on hardware`."""
     _, _, rest = other.sets[0].partition(" x ")
     layout, _, gpu = rest.partition(" on ")
     return Alternative(layout=layout, gpu=gpu, cost_per_hour=other.cost.per_hour, reason=cut(other.reason))
 
 
 def _percent(lead: PlanSet) -> int | None:
-    """Of a pool of fixed size the engine takes no share."""
+    """The share of memory that the engine takes; None where its cache has a fixed size instead."""
     return (
         None if lead.settings.kv_cache_bytes is not None else min(100, round(lead.settings.utilization * 100))
     )
 
 
-def cut(text: str, longest: int = LONGEST) -> str:
+def cut(text: str, longest: int = LONGEST_TEXT) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"

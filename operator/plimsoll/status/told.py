@@ -1,4 +1,4 @@
-"""The whole status of a deployment, and the events that a change of it is worth."""
+"""The whole status of a deployment, and the events that tell of its changes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from plimsoll.status.summary import cut, plan_status
 from plimsoll.status.warned import newly_warned, warning_of
 
 LONGEST_MESSAGE: Final = 2048
-LONGEST_REASON: Final = 1024
+
 RAMP: Final = "RampRecorded"
 ENGINE: Final = "Engine"
 LIVE: Final = frozenset({names.METRICS, names.AUTOTUNE_PAUSED})
-"""Conditions that the control loop decides: until it has looked they stay as they are."""
-OURS: Final = frozenset(TYPES) - LIVE
-"""Those that a turn decides; what is not in the list of all is somebody else's and stays as it is."""
+"""Conditions that the control loop decides. Until it has looked they stay as they are."""
+TURNS: Final = frozenset(TYPES) - LIVE
+"""Conditions that turns decide. A condition of any other type is somebody else's and stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """An event: a decision that a person may want to know of when it happens."""
+    """An event that tells of a decision when it happens."""
 
     type: Literal["Normal", "Warning"]
     about: str
@@ -49,27 +49,12 @@ class News:
     message: str
 
 
-def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentStatus:
-    """The status after this turn. What other decisions keep there (tuning, ...) is let through."""
+def status_after(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentStatus:
+    """The status after this turn. Fields of which the turn knows nothing stay as they were."""
     generation = story.deployment.metadata.generation
-    conditions: tuple[Condition, ...] = before.conditions
-    said = conditions_of(story)
-    ours = OURS if story.live is None else OURS | LIVE
-    for kind in ours - {one.type for one in said}:
-        conditions = drop_condition(conditions, kind)
-    for one in said:
-        conditions = set_condition(
-            conditions,
-            one.type,
-            status=one.status,
-            reason=one.reason,
-            message=cut(one.message, LONGEST_MESSAGE),
-            now=now,
-            generation=generation,
-        )
     changes: dict[str, object] = {
         "observed_generation": generation,
-        "conditions": conditions,
+        "conditions": _conditions(story, before.conditions, now),
         "sets": _sets(story, before),
         "replicas": sum(seen.replicas for seen in story.serving.sets),
         "ready": f"{story.counted}/{story.wanted}",
@@ -84,7 +69,7 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         same = before.plan is not None and before.plan.digest == story.plan.digest
         pinned_at = before.plan.pinned_at if same and before.plan is not None else now
         measured = None if story.lead is None else accuracy_of(*story.lead, story.reports)
-        # What was measured stays told while the plan does, whether or not anybody tells it again.
+        # What was measured stays in the status as long as the plan does, also while no engine reports it.
         changes["accuracy"] = measured or (before.accuracy if same else None)
         changes["plan"] = plan_status(story.plan, config_map=story.config_map, pinned_at=pinned_at)
         changes["engine"] = EngineStatus(
@@ -97,6 +82,25 @@ def told(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDeploymentSt
         changes |= live_status(story.control)
     kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}
     return LLMDeploymentStatus.model_validate({**kept, **{k: v for k, v in changes.items() if v is not None}})
+
+
+def _conditions(story: Story, before: tuple[Condition, ...], now: str) -> tuple[Condition, ...]:
+    conditions = before
+    said = conditions_of(story)
+    decided = TURNS if story.live is None else TURNS | LIVE
+    for kind in decided - {one.type for one in said}:
+        conditions = drop_condition(conditions, kind)
+    for one in said:
+        conditions = set_condition(
+            conditions,
+            one.type,
+            status=one.status,
+            reason=one.reason,
+            message=cut(one.message, LONGEST_MESSAGE),
+            now=now,
+            generation=story.deployment.metadata.generation,
+        )
+    return conditions
 
 
 def unreadable(problems: str, generation: int | None, now: str) -> LLMDeploymentStatus:
@@ -115,10 +119,10 @@ def unreadable(problems: str, generation: int | None, now: str) -> LLMDeployment
     return LLMDeploymentStatus(observed_generation=generation, conditions=conditions)
 
 
-def failed(
+def status_after_failure(
     error: Exception, before: LLMDeploymentStatus, generation: int | None, now: str
 ) -> LLMDeploymentStatus:
-    """The status where a turn came to no end. Its error is told by its kind alone: what it says may be anybody's secret."""
+    """The status after a turn that raised. Only the type of the error is told, as its text may contain a secret."""
     why = f"the operator failed on this resource ({type(error).__name__})"
     conditions = set_condition(
         drop_condition(before.conditions, names.RECONCILING),
@@ -150,7 +154,7 @@ def _sets(story: Story, before: LLMDeploymentStatus) -> tuple[SetStatus, ...]:
                 replicas=target.replicas,
                 ready=0 if seen is None else seen.ready,
                 state=target.state,
-                reason=cut(target.reason, LONGEST_REASON) or None,
+                reason=cut(target.reason) or None,
                 warning=warning_of(seen, story.reports, warned.get(target.name)),
             )
         )
@@ -175,12 +179,12 @@ def _replicas(story: Story) -> ReplicaStatus:
         waiting_for_gpus=0 if made else lack,
         waiting_for_nodes=lack if made else 0,
         waiting_for_quota=waits.count("quota") + barred,
-        reason=None if story.plan is None else cut(story.plan.replicas_reason, LONGEST_REASON) or None,
+        reason=None if story.plan is None else cut(story.plan.replicas_reason) or None,
     )
 
 
 def news(before: Sequence[Condition], after: Sequence[Condition]) -> tuple[News, ...]:
-    """One event for each condition that now says something else, of those that tell a story."""
+    """An event for each condition in _WORTH_TELLING whose status or reason has changed."""
     found = []
     for kind, good in _WORTH_TELLING.items():
         new, old = get_condition(after, kind), get_condition(before, kind)
@@ -194,7 +198,7 @@ def news(before: Sequence[Condition], after: Sequence[Condition]) -> tuple[News,
 
 
 def ramp_news(before: RampStatus | None, after: RampStatus | None) -> tuple[News, ...]:
-    """Whoever handed a ramp in wants to know what became of it."""
+    """An event that tells whoever handed in a ramp what became of it."""
     if after is None or (before is not None and before.record == after.record):
         return ()
     if after.taken:
@@ -222,4 +226,4 @@ _WORTH_TELLING: Final = {
 _ONLY_CHANGES: Final = frozenset({
     names.BETTER_PLAN, names.PROGRESSING, names.READY, names.METRICS, names.AUTOTUNE_PAUSED,
 })  # fmt: skip
-"""How these stand at first is no decision; a burst of creations would be a third longer for telling it."""
+"""Conditions whose first state is not told: it is no decision, and the events would make a burst of creations a third longer."""

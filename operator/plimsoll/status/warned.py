@@ -1,4 +1,4 @@
-"""What engines find to be other than the plan counts on and serve with all the same: told beside the set, and as an event once."""
+"""Warnings of engines that serve although something is not as the plan counts on. They are told in the set's status, and once as an event."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 
 
 def warning_of(seen: SetSeen | None, reports: Mapping[str, Report], before: str | None) -> str | None:
-    """Of the set's first pod that warns, with how many others do. While one that serves has not been heard, as when an operator
-    has just started, what was told before stays so."""
+    """The warning of the set's first pod that warns, with how many others do. While a pod that serves has not been asked yet, as when the
+    operator has just started, the warning stays as it was."""
     there = () if seen is None else sorted(seen.pods, key=lambda pod: pod.name)
     warned = [(pod.name, one) for pod in there if pod.uid in reports for one in reports[pod.uid].warnings]
     if warned:
@@ -27,11 +27,11 @@ def _will_tell(pod: PodSeen) -> bool:
 
 
 def newly_warned(before: Sequence[SetStatus], after: Sequence[SetStatus]) -> tuple[str, ...]:
-    """Of sets of which nothing was told yet; that another pod is the first one now is no news."""
+    """Warnings of sets that had none. Where a set had one already, a change of its text is no news."""
     known = {one.name for one in before if one.warning}
     return tuple(one.warning for one in after if one.warning and one.name not in known)
 
 
 def are_told(reports: Mapping[str, Report], sets: Sequence[SetStatus]) -> bool:
-    """Whether what engines warn of stands in the status."""
+    """Whether the status shows warnings exactly where engines have some."""
     return any(one.warnings for one in reports.values()) == any(one.warning for one in sets)

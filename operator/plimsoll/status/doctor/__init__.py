@@ -1,4 +1,4 @@
-"""What is wrong with a cluster and with deployments in it, as functions of one look at them.
+"""What is wrong with a cluster and with the deployments in it, found from one look at them.
 
-Each check is one function from `Examined` to findings; words that conditions use as well come from where those get them.
+Each check is a function from `Examined` to findings. Where conditions say the same, both take the words from the same place.
 """

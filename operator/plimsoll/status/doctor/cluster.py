@@ -21,7 +21,7 @@ PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def crd(examined: Examined) -> Iterator[Found]:
-    """The CRD is there, and knows every field that this program does: the API server drops the others in silence."""
+    """Checks that the CRD is there and has every field that this program knows, as the API server silently drops all others."""
     if examined.blind("crds"):
         return
     kind = f"CustomResourceDefinition {names.CRD_NAME}"
@@ -38,7 +38,7 @@ def crd(examined: Examined) -> Iterator[Found]:
 
 
 def operator(examined: Examined) -> Iterator[Found]:
-    """Somebody acts: the Lease is renewed, or what stands in status is of the resources as they are."""
+    """Checks that an operator runs: the Lease is renewed, or at least no resource has a status that is older than its spec."""
     behind = [one for one in examined.deployments if _behind(one)]
     if examined.blind("leases") or (not examined.leases and not behind):
         return
@@ -69,7 +69,7 @@ def operator(examined: Examined) -> Iterator[Found]:
 
 
 def nodes(examined: Examined) -> Iterator[Found]:
-    """What labels and allocatable devices contradict or leave out, once for all nodes that say the same."""
+    """Nodes whose labels and devices contradict each other or leave something out, in one finding for all nodes with the same problem."""
     alike: dict[tuple[str, str], list[str]] = {}
     by_claim = {str((one.get("spec") or {}).get("nodeName")) for one in examined.slices}
     for node in _parsed(examined).values():
@@ -95,7 +95,7 @@ _NODE_REMEDIES: Final = {
 
 
 def accelerators(examined: Examined) -> Iterator[Found]:
-    """None anywhere, and nothing that would explain it."""
+    """No node has an accelerator, and no other finding explains it."""
     parsed = _parsed(examined)
     seen = any(node.reading.devices or node.problems for node in parsed.values())
     if parsed and not seen and not examined.slices:
@@ -107,7 +107,7 @@ def accelerators(examined: Examined) -> Iterator[Found]:
 
 
 def health(examined: Examined) -> Iterator[Found]:
-    """Nodes with accelerators or with serving pods that are away or under pressure."""
+    """Nodes that have accelerators or serving pods and are away or under pressure."""
     parsed = _parsed(examined)
     serving = {str((pod.get("spec") or {}).get("nodeName")) for pod in examined.pods}
     for item in sorted(examined.nodes, key=name_of):
@@ -141,7 +141,7 @@ def _behind(deployment: Object) -> bool:
 
 
 def _schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of our version; empty where it is not there."""
+    """The schema of our API version; empty where the CRD has no such version."""
     versions = (definition.get("spec") or {}).get("versions") or ()
     ours: Mapping[str, Any] = next((one for one in versions if one.get("name") == names.VERSION), {})
     found: Mapping[str, Any] = (ours.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -149,7 +149,7 @@ def _schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _lacking(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Paths of fields that only our schema has; of a branch that is lacking its root."""
+    """Paths of fields that only our schema has. Where a whole branch is missing only its root is named."""
     known = theirs.get("properties") or {}
     for name, schema in (ours.get("properties") or {}).items():
         where = f"{path}.{name}" if path else name

@@ -1,4 +1,4 @@
-"""What can be wrong with deployments and their pods. Words of pods and refusals are those of the conditions."""
+"""What can be wrong with deployments and their pods. What is said of pods and refusals is said in the same words by conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.kube.pod_seen import pod_seen, start_seconds
-from plimsoll.kube.refused import refusal, refused_pods
+from plimsoll.kube.refused import refusal_text, refused_pods
 from plimsoll.status.doctor.found import (
     Found,
     about,
@@ -31,13 +31,13 @@ CALM: Final = frozenset({
 """Reasons not to be Ready that time cures, or that were asked for."""
 MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
-"""What a pod tells of an engine that the kubelet ended for its probe; the kubelet's own words tell more."""
+"""Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
 SPIN_UP_SECONDS: Final = 10.0
-"""A pod without a node for less is only new."""
+"""A pod without a node is not told of before this time, as it may only be new."""
 
 
-def told(examined: Examined) -> Iterator[Found]:
-    """What the operator says itself, of the spec as it is."""
+def conditions_told(examined: Examined) -> Iterator[Found]:
+    """What the operator itself says in conditions, as far as they are of the present spec."""
     for item in examined.deployments:
         states = conditions(item)
         current = {
@@ -121,7 +121,7 @@ def probes(examined: Examined) -> Iterator[Found]:
 
 
 def _killed_by_probe(examined: Examined) -> dict[str, str]:
-    """By pod (namespace/name), what the kubelet said."""
+    """What the kubelet said of pods whose engine it ended, by pod (namespace/name)."""
     return {
         f"{one.get('namespace')}/{one.get('name')}": str(event.get("message"))
         for event in examined.events
@@ -131,7 +131,7 @@ def _killed_by_probe(examined: Examined) -> dict[str, str]:
 
 
 def refusals(examined: Examined) -> Iterator[Found]:
-    """Pods that were never made: the Deployment's own condition, and for StatefulSets the events of their controller."""
+    """Pods that were never made, by the Deployment's own condition, and for StatefulSets by events of their controller."""
     failed = {
         (str(one.get("kind")), f"{one.get('namespace')}/{one.get('name')}"): str(event.get("message") or "")
         for event in examined.events
@@ -141,7 +141,7 @@ def refusals(examined: Examined) -> Iterator[Found]:
         status, kind = item.get("status") or {}, str(item.get("kind"))
         text = refused_pods(status)
         if not text and _short(item):
-            text = refusal(failed.get((kind, key_of(item)), ""))
+            text = refusal_text(failed.get((kind, key_of(item)), ""))
         if not text:
             continue
         set_ = f"{labels(item).get(names.LABEL_DEPLOYMENT, '')}-{labels(item).get(names.LABEL_SET, '')}"
@@ -159,7 +159,7 @@ def _short(workload: Object) -> bool:
 
 
 def group_pods(examined: Examined) -> Iterator[Found]:
-    """Replicas over several nodes of which only some pods have one."""
+    """Replicas of several pods of which only some pods have a node."""
     sets: dict[tuple[str, str], list[PodSeen]] = {}
     for item in in_scope(examined, examined.pods):
         seen = pod_seen(dict(item))

@@ -1,4 +1,4 @@
-"""All checks over one look, worst first, and each trouble once."""
+"""The findings of all checks over one look, worst first and each once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 class Diagnosis:
     found: tuple[Found, ...]
     unseen: tuple[str, ...]
-    """What could not be looked at, and so may be wrong as well."""
+    """What could not be looked at, so that something may be wrong there too."""
 
     @property
     def errors(self) -> int:
@@ -36,8 +36,8 @@ class Diagnosis:
 
 def diagnose(examined: Examined) -> Diagnosis:
     found = [one for check in CHECKS for one in check(examined)]
-    # Conditions repeat the words of what they were made from; the finding with the remedy apart is the better one.
-    found += [one for one in deployments.told(examined) if not _repeats(one, found)]
+    # A condition often repeats the words of another finding, which is the better one, as it has the remedy apart.
+    found += [one for one in deployments.conditions_told(examined) if not _repeats(one, found)]
     order = sorted(found, key=lambda one: (one.severity != "error", one.about, one.reason, one.message))
     unseen = tuple(f"{what}: {why}" for what, why in sorted((examined.unseen or {}).items()))
     return Diagnosis(tuple(dict.fromkeys(order)), unseen)

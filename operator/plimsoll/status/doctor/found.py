@@ -1,4 +1,4 @@
-"""A finding, and the few ways to look at raw objects that all checks share."""
+"""A finding, and small functions for reading raw objects that all checks share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Found:
     severity: Severity
     """An error keeps something from serving; a warning may."""
     about: str
-    """Kind and name, with the namespace where there is one."""
+    """Kind and name of the object, with its namespace where it has one."""
     reason: str
     """A stable word."""
     message: str
@@ -55,7 +55,7 @@ def key_of(item: Object) -> str:
 
 
 def owner_key(item: Object) -> str:
-    """namespace/name of the deployment of ours that it belongs to, by its label."""
+    """namespace/name of the LLMDeployment that the object belongs to, by its label."""
     return f"{metadata(item).get('namespace', '')}/{labels(item).get(names.LABEL_DEPLOYMENT, '')}"
 
 
@@ -64,7 +64,7 @@ def about(kind: str, item: Object) -> str:
 
 
 def in_scope(examined: Examined, items: tuple[Object, ...]) -> Iterator[Object]:
-    """Those that belong to a deployment that is asked about."""
+    """The objects that belong to a deployment that is asked about."""
     wanted = {key_of(one) for one in examined.deployments}
     return (item for item in items if owner_key(item) in wanted)
 

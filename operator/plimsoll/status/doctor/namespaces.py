@@ -1,4 +1,4 @@
-"""What can be wrong around a deployment: volumes, quotas, and autoscalers of others."""
+"""What can be wrong in a deployment's namespace: volume claims, quotas, and autoscalers that are not Plimsoll's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 def claims(examined: Examined) -> Iterator[Found]:
-    """Claims that are named and not there, or wait for what nobody makes."""
+    """Claims that the spec names and that do not exist, and claims that are not bound."""
     if examined.blind("claims"):
         return
     there = {key_of(one): one for one in examined.claims}
@@ -76,7 +76,7 @@ def _default(storage_class: Object) -> bool:
 
 
 def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Fields that name claims which are not ours to make."""
+    """Fields of the spec that name claims which Plimsoll does not make, with the claim's name."""
     source = str((spec.get("model") or {}).get("source") or "")
     if source.startswith("pvc://"):
         yield "spec.model.source", source.removeprefix("pvc://").partition("/")[0]
@@ -87,7 +87,7 @@ def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def quotas(examined: Examined) -> Iterator[Found]:
-    """Quotas of devices or pods that are used up, before anything is refused for them."""
+    """Quotas of devices or pods that are used up, whether or not anything has been refused for them yet."""
     for quota in examined.quotas:
         if metadata(quota).get("namespace") not in spaces(examined):
             continue
@@ -112,7 +112,7 @@ def _counts(name: str) -> bool:
 
 
 def scalers(examined: Examined) -> Iterator[Found]:
-    """Autoscalers that cannot work, or that work against each other."""
+    """Autoscalers that target the wrong object, or that work against each other or against Plimsoll."""
     aims: dict[str, list[Aim]] = {}
     for item in examined.autoscalers:
         aim = aim_of(str(item.get("kind")), item)
@@ -143,7 +143,7 @@ def scalers(examined: Examined) -> Iterator[Found]:
 
 
 def scalers_fail(examined: Examined) -> Iterator[Found]:
-    """Autoscalers of these deployments that say themselves that they do not work."""
+    """Autoscalers of these deployments whose own conditions say that they do not work."""
     wanted = {key_of(one) for one in examined.deployments}
     for item in examined.autoscalers:
         aim = aim_of(str(item.get("kind")), item)
