@@ -19,6 +19,7 @@ from plimsoll.control.demand import Load
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
+from plimsoll.control.pools import ROUNDING
 from plimsoll.control.prompts import FEW
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import Role, Slo
@@ -217,4 +218,4 @@ def _lasting(gap_s: float, slo: Slo) -> Told:
 
 def whole_replicas(wanted: float) -> int:
     """Rounded up: a part of a replica is a replica."""
-    return max(0, math.ceil(wanted - 1e-9))
+    return max(0, math.ceil(wanted - ROUNDING))

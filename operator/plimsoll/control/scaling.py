@@ -19,7 +19,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, whole_replicas
 from plimsoll.control.placing import Placing, placing
-from plimsoll.control.pools import grown
+from plimsoll.control.pools import ROUNDING, grown
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
 
@@ -99,7 +99,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     memory = view.memory.wish(now, wanted, window)
     placed = placing(role, memory, now, law, least=role.bounds.min, busy=busy, room=turn.room)
     short = wanted - load.supply.counted
-    view = replace(view, memory=_over(placed.memory, short > 1e-9, now, law))
+    view = replace(view, memory=_over(placed.memory, short > ROUNDING, now, law))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
     if not role.bounds.min <= turn.there <= role.bounds.max:
         return bounded.within(
@@ -107,7 +107,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
         )
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
-    if short > 1e-9:
+    if short > ROUNDING:
         answer = _up(turn, view, placed, load.weight, short)
     else:
         answer = _sleep(turn, view) or _down(turn, view, load, window)
