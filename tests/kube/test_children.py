@@ -67,6 +67,11 @@ class Index:
         assert child is not None
         self.children.seen(child, as_of=as_of, first=first)
 
+    def sees_refused(self, version: int, **condition: str) -> None:
+        child = read_child(self.kind, refused_deployment(version, **condition))
+        assert child is not None
+        self.children.seen(child, as_of=None, first=False)
+
     def loses(self, **metadata: Any) -> None:
         child = read_child(self.kind, item(self.kind.name, **metadata))
         assert child is not None
@@ -124,6 +129,41 @@ def test_an_edit_after_our_write_wakes_even_if_it_is_told_before_the_answer() ->
     index.answers(version=5)
     assert not index.clean
     assert index.woken[OWNER] == 1
+
+
+def test_a_status_after_our_write_wakes_nobody_even_if_it_is_told_before_the_answer() -> None:
+    index = Index("Deployment")
+    index.children.writing(index.ref)
+    index.sees(version=5, generation=1)
+    index.sees(version=6, generation=1)
+    index.answers(version=5, generation=1)
+    assert index.clean
+    assert not index.woken
+    index.sees(version=6, generation=1)
+    assert not index.woken
+
+
+def test_what_comes_in_the_place_of_our_write_wakes_even_if_it_is_told_before_the_answer() -> None:
+    index = Index("Deployment")
+    index.children.writing(index.ref)
+    index.sees(version=5, generation=1)
+    index.loses(version=6, generation=1)
+    index.sees(version=7, generation=1, uid="u2")
+    index.answers(version=5, generation=1)
+    assert index.woken[OWNER] == 1
+
+
+@pytest.mark.parametrize("answer", [4, 5])
+def test_a_refusal_that_is_told_before_the_answer_to_our_write_wakes(answer: int) -> None:
+    index = Index("Deployment")
+    index.lists(version=3, generation=1)
+    index.children.writing(index.ref)
+    index.sees_refused(5)
+    index.children.wrote(
+        index.ref, refused_deployment(5) if answer == 5 else item("Deployment", version=4, generation=1)
+    )
+    assert index.woken[OWNER] == 1
+    assert index.clean
 
 
 def test_what_was_deleted_right_after_our_write_is_gone_even_if_it_is_told_before_the_answer() -> None:
@@ -342,9 +382,7 @@ def test_a_refusal_wakes_the_owner_and_is_no_edit() -> None:
     index = Index("Deployment")
     index.lists(version=3, generation=1)
     for version, status in ((4, "True"), (5, "True"), (6, "False")):
-        child = read_child(index.kind, refused_deployment(version, status=status))
-        assert child is not None
-        index.children.seen(child, as_of=None, first=False)
+        index.sees_refused(version, status=status)
     assert index.woken[OWNER] == 2
     assert index.clean
 

@@ -32,8 +32,7 @@ class Children(Watched):
         super().__init__(door, pace, namespaces)
         self._known: dict[str, dict[Ref, Child]] = {kind.name: {} for kind in CHILDREN}
         self._by_owner: dict[str, dict[Ref, Child]] = {}
-        self._writing: dict[Ref, _SeenMeanwhile | None] = {}
-        """Objects that are being written, with what was seen of them meanwhile."""
+        self._writing: dict[Ref, _Write] = {}
         self._our_deletions: set[str] = set()
         """Uids of children that we deleted, until they are seen to be gone."""
 
@@ -68,26 +67,32 @@ class Children(Watched):
 
     def writing(self, ref: Ref) -> None:
         """A write of this object begins. What is seen of it from now on wakes nobody until the answer is known."""
-        self._writing[ref] = None
+        known = self._known[ref.kind].get(ref)
+        self._writing[ref] = _Write(known.refused if known else "")
 
     def wrote(self, ref: Ref, answer: Object | None) -> None:
         """The write has ended with this answer. Where there is none, whatever was seen meanwhile counts as a change."""
-        seen = self._writing.pop(ref, None)
+        write = self._writing.pop(ref, _NO_WRITE)
         child = read_child(kind_of(ref), answer, clean=True) if answer is not None else None
+        later = write.seen
         if child is None:
-            if seen is not None:
-                self._wake(seen.child.owner)
-        elif seen is not None and _older(child, seen.child):
-            # Somebody else wrote it after us, or deleted it.
-            self._wake(seen.child.owner)
-        else:
-            known = self._known[ref.kind].get(ref)
-            if child.workload is None and known is not None:
-                child = child._replace(workload=known.workload)
-            self._keep(child)
-            if known is not None and known.refused != child.refused:
-                # The turn that wrote it does not know this yet, and the event of this version will not wake anybody.
+            if later is not None:
+                self._wake(later.owner)
+            return
+        if later is not None and _older(child, later):
+            if write.gone or later.uid != child.uid or later.mark != child.mark:
+                # Somebody else wrote it after us, or deleted it.
                 self._wake(child.owner)
+                return
+            # Only its status moved, before the answer to our write had arrived.
+            child = later._replace(clean=True)
+        known = self._known[ref.kind].get(ref)
+        if child.workload is None and known is not None:
+            child = child._replace(workload=known.workload)
+        self._keep(child)
+        if child.refused != write.refused:
+            # The turn that wrote it does not know this yet, and the event of this version will not wake anybody.
+            self._wake(child.owner)
 
     def deleting(self, ref: Ref) -> None:
         """A deletion of ours begins. What is seen of the object from now on wakes nobody."""
@@ -137,7 +142,7 @@ class Children(Watched):
 
     def _tell(self, child: Child, *, quiet: bool, gone: bool = False) -> None:
         if child.ref in self._writing:
-            self._writing[child.ref] = _SeenMeanwhile(child, gone)
+            self._writing[child.ref] = self._writing[child.ref]._replace(seen=child, gone=gone)
         elif not quiet:
             self._wake(child.owner)
 
@@ -158,9 +163,18 @@ class Children(Watched):
         return self._watchers.sources(kind, selector=OURS, metadata=kind not in WORKLOADS)
 
 
-class _SeenMeanwhile(NamedTuple):
-    child: Child
-    gone: bool
+class _Write(NamedTuple):
+    """A write whose answer is not known yet."""
+
+    refused: str
+    """Why the API server refused the object's pods when the write began."""
+    seen: Child | None = None
+    """What was seen of the object last, since then."""
+    gone: bool = False
+    """Whether it was seen to be gone."""
+
+
+_NO_WRITE: Final = _Write("")
 
 
 class _ChildrenSink:
