@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import alert_cases
 import alert_edges
@@ -11,6 +12,7 @@ from cluster.metrics import promtool
 from common import ROOT
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.dashboards import DASHBOARDS
+from plimsoll.alerts.operator_gone import OPERATOR_GONE
 from plimsoll.alerts.thresholds import TABLE
 
 RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
@@ -36,6 +38,35 @@ def test_beyond_each_number_its_alert_fires_and_just_before_it_does_not(tmp_path
     assert said.returncode == 0, said.stdout + said.stderr
 
 
+def of(cluster: str, labels: str) -> str:
+    return labels.replace("{", f'{{cluster="{cluster}",', 1)
+
+
+def of_two_clusters() -> dict[str, Any]:
+    """All cases, each beside a cluster in which the same deployment is well: what fires is of the other one."""
+    read = alert_cases.tests(str(RULES), alert_cases.CASES)
+    well = [{"series": of("us-1", name), "values": values} for name, values in alert_cases.WELL.items()]
+    for one in read["tests"]:
+        series = [{**each, "series": of("eu-1", each["series"])} for each in one["input_series"]]
+        one["input_series"] = [*series, *well]
+        (asked,) = one["promql_expr_test"]
+        asked["expr"] = 'count by (alertname, severity, cluster) (ALERTS{alertstate="firing"})'
+        # That none acts is told only where none does in either.
+        asked["exp_samples"] = [
+            {**said, "labels": of("eu-1", said["labels"])}
+            for said in asked["exp_samples"]
+            if OPERATOR_GONE.alert not in said["labels"]
+        ]
+    return read
+
+
+def test_of_two_clusters_with_the_same_deployment_each_is_alerted_about_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "tests.json"
+    file.write_text(json.dumps(of_two_clusters()))
+    said = promtool("test", "rules", file)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 def test_every_level_of_every_alert_is_seen_to_fire_and_not_to() -> None:
     levels = {(alert.alert, level.severity) for alert in ALERTS for level in alert.levels}
     assert set().union(*(one.fires for one in alert_cases.CASES)) == levels
@@ -48,7 +79,7 @@ def test_every_query_of_the_dashboards_finds_something_where_all_is_there(tmp_pa
         for panel in one.to_data()["panels"]
         for target in panel.get("targets", ())
     ]
-    chosen = {"$namespace": "team", "$llm": "chat", "$__rate_interval": "5m"}
+    chosen = {"$cluster": "", "$namespace": "team", "$llm": "chat", "$__rate_interval": "5m"}
     for name, value in chosen.items():
         queries = [query.replace(name, value) for query in queries]
     file = tmp_path / "tests.json"

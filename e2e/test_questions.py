@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pytest
@@ -16,6 +17,7 @@ from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.queries import ALL_SERIES, Selector
 from plimsoll.prometheus.vocabulary import vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
 
@@ -30,16 +32,21 @@ def server() -> Iterator[MetricsServer]:
         yield running
 
 
-def sample(url: str) -> PodSample | None:
+def sample(url: str, select: Selector = ALL_SERIES) -> PodSample | None:
     async def look() -> PodSample | None:
         client = Prometheus(url)
         try:
-            reading, _ = await FleetMetrics(client, WORDS).look(0.0)
+            reading, problem = await FleetMetrics(client, WORDS, interval_s=300, select=select).look(0.0)
+            assert (problem, reading.errors) == (None, {})
             return reading.samples.get(POD)
         finally:
             client.close()
 
     return asyncio.run(look())
+
+
+def is_seen(url: str, select: Selector = ALL_SERIES) -> bool:
+    return sample(url, select) is not None
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -58,11 +65,32 @@ def test_a_pod_that_several_jobs_scrape_is_one_and_its_engines_are_two(
     targets = [replace(once, labels={**once.labels, "job": job}) for job in JOBS[:jobs]]
     with Running(targets=targets) as prometheus:
         prometheus.wait_for(f"count(vllm:num_requests_running) == {2 * jobs}")
-        assert eventually(lambda: sample(prometheus.url) is not None)
+        assert eventually(partial(is_seen, prometheus.url))
         found = sample(prometheus.url)
         assert found is not None
         assert (found.running, found.waiting, found.kv_tokens) == (6.0, 2.0, 16_000)
         assert (found.finished, found.errors) == (84.0, 2.0)
+
+
+def test_of_two_clusters_with_the_same_pod_each_is_seen_alone(server: MetricsServer) -> None:
+    loads = {"eu-1": 3, 'Köln "\\d"': 40}
+    targets = []
+    for number, (cluster, load) in enumerate(loads.items()):
+        page = server.page(f"metrics-{number}")
+        page.set("vllm:num_requests_running", load, engine="0")
+        page.set("vllm:request_success_total", 2 * load, engine="0", finished_reason="stop")
+        page.set("vllm:cache_config_info", 1, engine="0", num_gpu_blocks=str(10 * load), block_size="16")
+        once = page.pod(*POD, uid="u")
+        targets.append(replace(once, labels={**once.labels, "cluster": cluster}))
+    with Running(targets=targets) as prometheus:
+        prometheus.wait_for("count(vllm:num_requests_running) == 2")
+        for cluster, load in loads.items():
+            select = Selector({"cluster": cluster})
+            assert eventually(partial(is_seen, prometheus.url, select))
+            found = sample(prometheus.url, select)
+            assert found is not None
+            assert (found.running, found.finished, found.kv_tokens) == (load, 2 * load, 160 * load)
+        assert sample(prometheus.url, Selector({"cluster": "us-1"})) is None
 
 
 def test_hundreds_of_wake_queries_are_one_question_and_a_wrong_one_among_them_is_found(

@@ -134,7 +134,7 @@ def drawn(pair: tuple[str, str], folder: Path) -> Path:
     }
     asked = {}
     for query in sorted({line["expr"] for one in DASHBOARDS for line in lines(one.to_data())}):
-        shown = query.replace("$namespace", "team").replace("$llm", "chat")
+        shown = query.replace("$cluster", "").replace("$namespace", "team").replace("$llm", "chat")
         if re.search(r"\bllm:", shown):
             of_all = len(STATES) - 1 if 'state!="wanted"' in shown else 1
             asked[f"sum({shown})"] = {"{}": 1 if " / " in shown else 2 * of_all}

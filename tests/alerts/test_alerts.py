@@ -175,6 +175,15 @@ def test_every_record_is_worked_out_after_those_that_it_is_told_in() -> None:
     assert sorted(rule["record"] for group in recorded for rule in group) == sorted(names)
 
 
+def test_what_rules_add_up_or_hold_together_is_of_one_cluster() -> None:
+    exprs = [rule["expr"] for group in rules()["groups"] for rule in group["rules"]]
+    grouped = [found for expr in exprs for found in re.findall(r"\b(?:by|on) \(([^)]*)\)", expr)]
+    assert [one for one in grouped if not one.startswith("cluster")] == []
+    assert len(grouped) > 50
+    plain = [expr for expr in exprs if re.search(r"\b(?:sum|avg|max|min|count) ?\((?!.*\bby\b)", expr)]
+    assert plain == [], "adds up all clusters"
+
+
 def _exported() -> set[str]:
     return {name for names in WORDS.names.values() for name in names}
 

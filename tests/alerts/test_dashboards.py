@@ -15,7 +15,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from plimsoll.alerts.dashboards import DASHBOARDS, dashboard_json
 from plimsoll.alerts.dashboards.panels import WIDTH
-from plimsoll.alerts.records import FAILED, ITL, PREEMPTED, RECORDS, TTFT, WAITING, WORDS
+from plimsoll.alerts.records import FAILED, ITL, LABELS, PREEMPTED, RECORDS, SAME, TTFT, WAITING, WORDS
 from plimsoll.prometheus import own
 
 FOLDER = Path(__file__).parents[2] / "charts" / "plimsoll" / "dashboards"
@@ -134,10 +134,10 @@ def test_what_the_operator_tells_of_the_fleet_counts_once_where_two_pods_of_it_e
 def test_a_pod_counts_once_where_two_jobs_scrape_it(data: dict[str, Any]) -> None:
     counters = [one for one in own.ALL if one.kind == "counter" and one is not own.RESTARTS]
     for query in queries(data):
-        assert not re.search(r"sum by \(namespace, pod\)", query), query
+        assert not re.search(r"sum by \((?:cluster, )?namespace, pod\)", query), query
         for metric in counters:
             each = ", ".join(("namespace", "pod", *metric.labels))
-            once = re.findall(rf"max by \({each}\) \(\w+\({metric.name}\[", query)
+            once = re.findall(rf"max by \({each}\) \(\w+\({metric.name}[{{\[]", query)
             assert len(once) == query.count(metric.name), query
 
 
@@ -145,13 +145,13 @@ def test_a_pod_counts_once_where_two_jobs_scrape_it(data: dict[str, Any]) -> Non
 def test_what_two_prometheis_have_recorded_of_the_same_is_drawn_once(data: dict[str, Any]) -> None:
     for query in queries(data):
         for record in RECORDS:
-            once = query.count(f"max by ({', '.join(('namespace', 'llm', *record.labels))}) ({record}")
+            once = query.count(f"max by ({', '.join((*LABELS, *record.labels))}) ({record}")
             assert len(re.findall(rf"{record}(?![\w])", query)) == once, query
 
 
 def test_both_promised_latencies_stand_beside_their_promise_in_the_fleet() -> None:
     (fleet,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-fleet")
-    promised = " / on (namespace, llm) max by (namespace, llm, latency) (llm:slo_seconds:max{"
+    promised = f" / {SAME} max by ({', '.join(LABELS)}, latency) (llm:slo_seconds:max{{"
     held = [query for query in queries(fleet) if promised in query]
     assert [re.findall('latency="([^"]+)"', query) for query in held] == [["ttft_p99"], ["itl_p99"]]
 
@@ -165,6 +165,25 @@ def test_every_choice_that_a_query_uses_is_at_the_head(data: dict[str, Any]) -> 
     ]
     assert {name for text in asked for name in re.findall(r"\$\{?(\w+)", text)} <= there | BUILT_IN
     assert "datasource" in there
+
+
+@every_dashboard
+def test_all_that_is_asked_for_is_of_the_cluster_that_is_chosen(data: dict[str, Any]) -> None:
+    which, *others = (one for one in data["templating"]["list"] if one["type"] == "query")
+    assert which["query"]["query"] == f"label_values({own.REPLICAS.name}, cluster)"
+    assert not which["multi"]
+    exported = {name for names in WORDS.names.values() for name in names}
+    exported |= {metric.name for metric in own.ALL} | {record.name for record in RECORDS}
+    named = rf"\b(?:{'|'.join(map(re.escape, exported))})(?:_bucket)?\b(?!:)"
+    for query in (*queries(data), *(one["query"]["query"] for one in others)):
+        found = re.findall(rf"{named}(.{{0,19}})", query)
+        assert found
+        assert [more for more in found if not more.startswith('{cluster="$cluster"')] == [], query
+
+
+@every_dashboard
+def test_a_link_leads_to_the_same_cluster(data: dict[str, Any]) -> None:
+    assert all(link["includeVars"] for link in data["links"])
 
 
 @every_dashboard
@@ -207,7 +226,7 @@ def test_the_fleet_leads_to_the_deployment_that_a_curve_is_of() -> None:
         label = "llm_namespace" if "{{llm_namespace}}" in legends else "namespace"
         told = [link["url"] for link in one["fieldConfig"]["defaults"].get("links", [])]
         url = (
-            f"/d/plimsoll-deployment?var-datasource=${{datasource}}&var-namespace=${{__field.labels.{label}}}"
+            f"/d/plimsoll-deployment?var-datasource=${{datasource}}&var-cluster=${{cluster}}&var-namespace=${{__field.labels.{label}}}"
             "&var-llm=${__field.labels.llm}&${__url_time_range}"
         )
         assert told == ([url] if "{{llm}}" in legends else []), one["title"]

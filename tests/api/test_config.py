@@ -113,3 +113,37 @@ def test_a_contradiction_is_named(given: dict[str, Any], field: str) -> None:
     with pytest.raises(SpecError) as caught:
         load_config(json.dumps(HEAD | given))
     assert [problem.field for problem in caught.value.problems] == [field]
+
+
+@pytest.mark.parametrize(
+    ("control", "problem"),
+    [
+        ("prometheusMatchLabels: {k8s.cluster: a}", "prometheusMatchLabels.k8s.cluster: the name of a label must hold only"),
+        ("prometheusMatchLabels: {1a: a}", "prometheusMatchLabels.1a: the name of a label must hold only"),
+        ("prometheusMatchLabels: {__name__: up}", "prometheusMatchLabels: prometheusMatchLabels must leave out __name__"),
+        ("prometheusMatchLabels: {cluster: ''}", "prometheusMatchLabels.cluster: must have at least 1 character"),
+        ("prometheusMatchLabels: {cluster: 'a\tb'}", "prometheusMatchLabels.cluster: must be one line"),
+        ("prometheusMatchLabels: {cluster: 1}", "prometheusMatchLabels.cluster: must be text; put it in quotes"),
+        ("prometheusMatchLabels: {cluster: [a, b]}", "prometheusMatchLabels.cluster: must be text"),
+        ("prometheusMatchLabels: cluster", "prometheusMatchLabels: must be a group of fields"),
+        ("prometheusHeaders: {'X Scope': a}", "prometheusHeaders.X Scope: the name of a header must hold only"),
+        ("prometheusHeaders: {X-Scope-OrgID: 'a '}", "prometheusHeaders.X-Scope-OrgID: must hold only ASCII letters"),
+        ("prometheusHeaders: {authorization: Bearer x}", "prometheusHeaders: prometheusHeaders must leave Authorization to prometheusTokenFile"),
+        ("prometheusHeaders: {Content-Type: text/plain}", "prometheusHeaders: prometheusHeaders must leave Authorization"),
+    ],
+)  # fmt: skip
+def test_what_no_prometheus_could_be_asked_by_is_refused_by_its_field(control: str, problem: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_config(f"{json.dumps(HEAD)[:-1]}, control: {{{control}}}}}")
+    (found,) = caught.value.problems
+    assert str(found).startswith(f"control.{problem}")
+
+
+def test_a_cluster_may_be_told_by_any_words_and_a_tenant_by_a_header() -> None:
+    said = {
+        "prometheusMatchLabels": {"cluster": 'Köln "1"', "__tenant_id__": "a"},
+        "prometheusHeaders": {"X-Scope-OrgID": "a|b"},
+    }
+    control = load_config(json.dumps({**HEAD, "control": said})).control
+    assert control.prometheus_match_labels == said["prometheusMatchLabels"]
+    assert control.prometheus_headers == said["prometheusHeaders"]

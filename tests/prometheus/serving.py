@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
@@ -28,11 +29,16 @@ class _Served(ThreadingHTTPServer):
 
 
 @contextmanager
-def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+def server(
+    answer: Answer, tls: ssl.SSLContext | None = None, heard: Callable[[Message], None] = lambda _: None
+) -> Iterator[str]:
+    """`heard` is told the headers of each question."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
             query = parse_qs(form).get("query", [""])[0]
+            heard(self.headers)
             self.reply(*answer(query))
 
         def do_GET(self) -> None:

@@ -9,7 +9,7 @@ from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import part_of, samples_of
-from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SAME_LOOK, SET_OF_POD, queries
+from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SAME_LOOK, SET_OF_POD, Selector, queries
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from tests.prometheus.serving import vector
 
@@ -77,6 +77,33 @@ def test_what_is_added_up_is_of_one_look_at_each_pod_by_whoever_looked_last(abou
     (asked,) = {each[about] for each in (queries(WORDS, turn) for turn in range(9)) if about in each}
     once = f' and on ({SAME_LOOK}) topk by (namespace, pod) (1, timestamp({{__name__="{RUNNING}"}}))'
     assert asked.count(once) == len(re.findall(r"\b(?:sum|count) by ", asked))
+
+
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+@pytest.mark.parametrize("words", [WORDS, ALL], ids=["one engine", "all engines"])
+def test_every_selector_of_every_question_names_the_cluster_and_there_are_no_more_questions(
+    words: Vocabulary,
+):
+    select = Selector({"cluster": "eu-1", "env": "prod"})
+    exported = re.compile(rf"\b(?:{'|'.join(name for names in words.names.values() for name in names)})")
+    for turn in range(9):
+        plain, matched = queries(words, turn), queries(words, turn, select=select)
+        assert matched.keys() == plain.keys()
+        for about, query in matched.items():
+            assert query.replace(', cluster="eu-1", env="prod"}', "}") == plain[about]
+            unquoted = QUOTED.sub('""', query)
+            assert exported.search(unquoted) is None, "a metric without a selector"
+            found = re.findall(r"\{[^}]*\}", unquoted)
+            assert [one for one in found if not one.endswith(', cluster="", env=""}')] == []
+            assert found
+
+
+def test_a_value_of_a_label_stays_within_its_quotes():
+    asked = Selector({"cluster": 'eu "1" \\ ä} or vector(1)'})(["up"])
+    assert asked == '{__name__="up", cluster="eu \\"1\\" \\\\ ä} or vector(1)"}'
+    assert QUOTED.sub('""', asked) == '{__name__="", cluster=""}'
 
 
 def test_an_engine_that_lacks_a_name_is_not_asked_for_it():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import AVAILABILITY, FAILED, FINISHED
+from plimsoll.alerts.records import AVAILABILITY, FAILED, FINISHED, SAME
 from plimsoll.alerts.thresholds import SAMPLES
 
 ANSWERS_FAIL: Final = Alert(
@@ -18,7 +18,7 @@ ANSWERS_FAIL: Final = Alert(
     levels=(
         Level(
             "critical",
-            f"{FAILED} > on (namespace, llm) (1 - {AVAILABILITY}) and on (namespace, llm) {FINISHED} >= {SAMPLES}",
+            f"{FAILED} > {SAME} (1 - {AVAILABILITY}) and {SAME} {FINISHED} >= {SAMPLES}",
             "5m",
         ),
     ),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import NAMED, WHO, Alert, Level
-from plimsoll.alerts.records import REPLICAS, RESTARTS_HOUR
+from plimsoll.alerts.records import REPLICAS, RESTARTS_HOUR, SAME
 from plimsoll.alerts.records import RESTARTS as SEEN
 from plimsoll.alerts.thresholds import RESTARTS
 
 LATELY: Final = f'max_over_time({REPLICAS}{{state="failed"}}[15m]) > 0'
 """Between two back-offs of a replica, of five minutes each in the end, it loads its model and has not failed."""
-LATER: Final = f"{RESTARTS_HOUR} >= {RESTARTS} and on (namespace, llm) {LATELY}"
+LATER: Final = f"{RESTARTS_HOUR} >= {RESTARTS} and {SAME} {LATELY}"
 """A loop that goes on: the kubelet starts the engine again so late that a quarter of an hour has few starts."""
 
 CRASH_LOOP: Final = Alert(

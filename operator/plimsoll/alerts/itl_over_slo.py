@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ENOUGH, ITL, SLO
+from plimsoll.alerts.records import ENOUGH, ITL, SAME, SLO
 from plimsoll.alerts.thresholds import SLO_ACT
 
 _LIMIT: Final = f'{SLO}{{latency="itl_p99"}}'
@@ -19,10 +19,10 @@ ITL_OVER_SLO: Final = Alert(
         "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
     ),
     levels=(
-        Level("warning", f"{ITL} > on (namespace, llm) {_LIMIT} {ENOUGH}", "5m", "above the promise"),
+        Level("warning", f"{ITL} > {SAME} {_LIMIT} {ENOUGH}", "5m", "above the promise"),
         Level(
             "critical",
-            f"{ITL} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
+            f"{ITL} > {SAME} ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
             "5m",
             f"above {SLO_ACT} times the promise",
         ),

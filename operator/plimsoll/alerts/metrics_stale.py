@@ -6,7 +6,7 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import CONDITION, REPLICAS, RUNNING
+from plimsoll.alerts.records import CONDITION, REPLICAS, RUNNING, SAME
 
 READY: Final = f'{REPLICAS}{{state="ready"}} > 0'
 UNSEEN: Final = f'{CONDITION}{{type="{names.METRICS}"}} == 0'
@@ -22,7 +22,7 @@ METRICS_STALE: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"({READY} unless on (namespace, llm) {RUNNING}) or ({READY} and on (namespace, llm) {UNSEEN})",
+            f"({READY} unless {SAME} {RUNNING}) or ({READY} and {SAME} {UNSEEN})",
             "5m",
         ),
     ),

@@ -31,7 +31,7 @@ changes them only where not all pods are found twice). So does one that a pair o
 Mimir without deduplication: series are told apart by `job`, `instance`, `prometheus`, `prometheus_replica`, `replica` and `__replica__`. Dashboards draw
 once what both of a pair have recorded.
 
-Alerts about a resource have the labels `namespace` and `llm`. [Below](#sent-to-the-operator) is how they reach the operator.
+Alerts about a resource have the labels `namespace` and `llm`, and `cluster` where series have it: [several clusters](#several-clusters). [Below](#sent-to-the-operator) is how they reach the operator.
 
 | alert | severity | lasts | says |
 |---|---|---|---|
@@ -55,7 +55,21 @@ _WEBHOOK: Final = """
 
 [The fleet](../charts/plimsoll/dashboards/fleet.json) and [a deployment](../charts/plimsoll/dashboards/deployment.json), for Grafana 10 or later: imported
 by hand, or by a sidecar that loads ConfigMaps, with the chart's `metrics.dashboards.enabled`. They draw records, so the rules must be there too.
-Their data source must show one cluster alone, as `prometheusUrl` must: deployments of two that share a name would be drawn as one.
+Where series have the label `cluster`, one of its values is chosen at their head.
+
+## Several clusters
+
+A Prometheus in each cluster, with the rules in it, needs nothing: what it gives to Thanos or Mimir has its external labels, alerts and records too. Where one ruler (Thanos
+Ruler, Mimir's) works out the rules for several clusters, they are told apart by the label `cluster`. It must be on all series or on none: on the engines' and the
+operator's alike. Then
+
+- every record and alert has it, and of two deployments that share a name each is judged by itself;
+- PlimsollOperatorGone fires only where no cluster has an operator that acts. Write one for each: `absent(plimsoll_leads{cluster="eu-1"} == 1)`;
+- Alertmanager sends an alert to its own cluster's operator by a matcher more, `cluster = "eu-1"`. An operator that hears of another's deployments looks at one of its own
+  that shares the name, for nothing.
+
+Clusters that another label tells apart need it under that name, by a relabelling or in copies of the rules and dashboards in which it stands in the place of `cluster`.
+[`control.prometheusMatchLabels`](live-traffic.md#several-clusters-behind-one-address), by which the operator itself asks, may name any labels.
 
 ## Sent to the operator
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import KV_TOKENS
+from plimsoll.alerts.records import KV_TOKENS, SAME
 from plimsoll.alerts.thresholds import PREDICTION
 
 PREDICTION_ERROR: Final = Alert(
@@ -19,7 +19,7 @@ PREDICTION_ERROR: Final = Alert(
     levels=(
         Level(
             "warning",
-            f'abs({KV_TOKENS}{{source="measured"}} / on (namespace, llm) {KV_TOKENS}{{source="predicted"}} - 1) > {PREDICTION}',
+            f'abs({KV_TOKENS}{{source="measured"}} / {SAME} {KV_TOKENS}{{source="predicted"}} - 1) > {PREDICTION}',
             "15m",
         ),
     ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ENOUGH, ITL, ITL_MEDIAN, PREEMPTED, PROMPT
+from plimsoll.alerts.records import ENOUGH, ITL, ITL_MEDIAN, PREEMPTED, PROMPT, SAME
 from plimsoll.alerts.thresholds import LONG_PROMPT, PREEMPTED_WARN, SPIKE, SPIKE_LEAST
 
-_SPIKES: Final = f"{ITL} > on (namespace, llm) ({SPIKE} * {ITL_MEDIAN}) and {ITL} > {SPIKE_LEAST}"
+_SPIKES: Final = f"{ITL} > {SAME} ({SPIKE} * {ITL_MEDIAN}) and {ITL} > {SPIKE_LEAST}"
 
 PREFILL_CONTENTION: Final = Alert(
     name="PrefillContention",
@@ -21,8 +21,8 @@ PREFILL_CONTENTION: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"{_SPIKES} and on (namespace, llm) {PROMPT} > {LONG_PROMPT} {ENOUGH} "
-            f"unless on (namespace, llm) {PREEMPTED} > {PREEMPTED_WARN}",
+            f"{_SPIKES} and {SAME} {PROMPT} > {LONG_PROMPT} {ENOUGH} "
+            f"unless {SAME} {PREEMPTED} > {PREEMPTED_WARN}",
             "10m",
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import RUNNING, WAITING
+from plimsoll.alerts.records import RUNNING, SAME, WAITING
 from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_SHARE, QUEUE_SOON
 
 QUEUE_GROWTH: Final = Alert(
@@ -18,7 +18,7 @@ QUEUE_GROWTH: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"{WAITING} > {QUEUE_LEAST} and {WAITING} > on (namespace, llm) ({QUEUE_SHARE} * {RUNNING}) "
+            f"{WAITING} > {QUEUE_LEAST} and {WAITING} > {SAME} ({QUEUE_SHARE} * {RUNNING}) "
             f"and predict_linear({WAITING}[10m], {QUEUE_SOON}) > {QUEUE_LEAST}",
             "5m",
         ),

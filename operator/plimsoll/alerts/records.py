@@ -29,6 +29,12 @@ def spoken() -> Iterator[Mapping[str, tuple[str, ...]]]:
 
 WORDS: Final = vocabulary(spoken())
 WINDOW: Final = "5m"
+CLUSTER: Final = "cluster"
+"""Label that tells clusters apart, where what works out rules sees several. Where series have none it is empty, and changes nothing."""
+LABELS: Final = (CLUSTER, "namespace", "llm")
+"""Of a resource."""
+SAME: Final = f"on ({', '.join(LABELS)})"
+POD: Final = f"{CLUSTER}, namespace, pod"
 ERROR: Final = ',finished_reason="error"'
 
 
@@ -39,7 +45,7 @@ class Record:
     dear: bool = False
     """Made of every bucket of every replica, of minutes together: worked out once in one."""
     labels: tuple[str, ...] = ()
-    """Beside namespace and llm."""
+    """Beside those of every resource."""
 
     def __str__(self) -> str:
         return self.name
@@ -51,19 +57,19 @@ def series(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = 
     *better, named = (form(f"{name}{suffix}{ours}") for name in WORDS.of(*words))
     for one in reversed(better):
         # Nested, each series is held against the others' but once: every `or` looks at all of its left side.
-        named = f"{one} or on (namespace, pod) ({named})"
+        named = f"{one} or on ({POD}) ({named})"
     return f'label_replace({named}, "llm", "$1", "pod", "{LLM_OF_POD}")'
 
 
 def once(what: str) -> str:
     """One value a pod, of all engines in it: two jobs may scrape it, as a PodMonitor and a ServiceMonitor do, or two Prometheis, and it
     counts once."""
-    return f"max by (namespace, pod) (sum by ({SAME_LOOK}) ({what}))"
+    return f"max by ({POD}) (sum by ({CLUSTER}, {SAME_LOOK}) ({what}))"
 
 
 def each(how: str, what: str, *more: str) -> str:
     """One value a resource."""
-    return f"{how} by ({', '.join(('namespace', 'llm', *more))}) ({what})"
+    return f"{how} by ({', '.join((*LABELS, *more))}) ({what})"
 
 
 def total(*words: str, form: Callable[[str], str] = "{}".format, suffix: str = "", match: str = "") -> str:
@@ -90,23 +96,16 @@ def ours(name: str, metric: Own, form: str = "{}") -> Record:
     return Record(name, each("max", told, *labels), labels=labels)
 
 
-def drawn(record: Record, match: str = "") -> str:
-    """As it is seen from outside, where two Prometheis may have recorded the same."""
-    return each("max", f"{record}{match}", *record.labels)
-
-
 KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
 RUNNING: Final = Record("llm:running:sum", total("running"))
 WAITING: Final = Record("llm:waiting:sum", total("waiting"))
 FINISHED: Final = Record("llm:finished:increase5m", total("requestSuccess", form=increase))
 FAILED: Final = Record(
     "llm:failed:ratio5m",
-    f"{total('requestSuccess', form=increase, match=ERROR)} / on (namespace, llm) clamp_min({FINISHED}, 1)",
+    f"{total('requestSuccess', form=increase, match=ERROR)} / {SAME} clamp_min({FINISHED}, 1)",
 )
 PREEMPTIONS: Final = Record("llm:preemptions:increase5m", total("preemptions", form=increase))
-PREEMPTED: Final = Record(
-    "llm:preempted:ratio5m", f"{PREEMPTIONS} / on (namespace, llm) clamp_min({FINISHED}, 1)"
-)
+PREEMPTED: Final = Record("llm:preempted:ratio5m", f"{PREEMPTIONS} / {SAME} clamp_min({FINISHED}, 1)")
 TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"), dear=True)
 TTFT_SAMPLES: Final = Record(
     "llm:ttft:increase5m", total(*HISTOGRAMS["ttft"], form=increase, suffix="_count")
@@ -130,5 +129,5 @@ RECORDS: Final = (
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 
-ENOUGH: Final = f"and on (namespace, llm) {TTFT_SAMPLES} >= {SAMPLES}"
+ENOUGH: Final = f"and {SAME} {TTFT_SAMPLES} >= {SAMPLES}"
 """Narrows an alert about a percentile to resources with enough requests to have one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ENOUGH, ITL_MEDIAN, KV_USAGE, PREDICTED, PREEMPTED, TENSOR
+from plimsoll.alerts.records import ENOUGH, ITL_MEDIAN, KV_USAGE, PREDICTED, PREEMPTED, SAME, TENSOR
 from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, STALL
 
 TENSOR_PARALLEL_STALL: Final = Alert(
@@ -19,9 +19,9 @@ TENSOR_PARALLEL_STALL: Final = Alert(
     levels=(
         Level(
             "warning",
-            f'{ITL_MEDIAN} > on (namespace, llm) ({STALL} * {PREDICTED}{{latency="itl_p99"}}) '
-            f'and on (namespace, llm) {TENSOR}{{link="pcie"}} > 1 {ENOUGH} '
-            f"unless on (namespace, llm) {PREEMPTED} > {PREEMPTED_WARN} unless on (namespace, llm) {KV_USAGE} > {KV_FULL}",
+            f'{ITL_MEDIAN} > {SAME} ({STALL} * {PREDICTED}{{latency="itl_p99"}}) '
+            f'and {SAME} {TENSOR}{{link="pcie"}} > 1 {ENOUGH} '
+            f"unless {SAME} {PREEMPTED} > {PREEMPTED_WARN} unless {SAME} {KV_USAGE} > {KV_FULL}",
             "10m",
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ENOUGH, SLO, TTFT
+from plimsoll.alerts.records import ENOUGH, SAME, SLO, TTFT
 from plimsoll.alerts.thresholds import SLO_ACT
 
 _LIMIT: Final = f'{SLO}{{latency="ttft_p99"}}'
@@ -19,10 +19,10 @@ TTFT_OVER_SLO: Final = Alert(
         "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
     ),
     levels=(
-        Level("warning", f"{TTFT} > on (namespace, llm) {_LIMIT} {ENOUGH}", "5m", "above the promise"),
+        Level("warning", f"{TTFT} > {SAME} {_LIMIT} {ENOUGH}", "5m", "above the promise"),
         Level(
             "critical",
-            f"{TTFT} > on (namespace, llm) ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
+            f"{TTFT} > {SAME} ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
             "5m",
             f"above {SLO_ACT} times the promise",
         ),

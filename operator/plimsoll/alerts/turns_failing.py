@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import Alert, Level
+from plimsoll.alerts.records import CLUSTER
 from plimsoll.alerts.thresholds import FAILING
 from plimsoll.prometheus import own
 
@@ -18,7 +19,7 @@ TURNS_FAILING: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"sum(rate({own.TURNS_FAILED.name}[10m])) / sum(rate({own.TURNS.name}[10m])) > {FAILING}",
+            f"sum by ({CLUSTER}) (rate({own.TURNS_FAILED.name}[10m])) / sum by ({CLUSTER}) (rate({own.TURNS.name}[10m])) > {FAILING}",
             "10m",
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import NAMED, WHO, Alert, Level
-from plimsoll.alerts.records import REPLICAS
+from plimsoll.alerts.records import REPLICAS, each
 
 WAITING_FOR_GPUS: Final = Alert(
     name="WaitingForGPUs",
@@ -17,7 +17,7 @@ WAITING_FOR_GPUS: Final = Alert(
     levels=(
         Level(
             "warning",
-            f'sum by (namespace, llm) ({REPLICAS}{{state=~"waiting_gpus|waiting_quota"}}) > 0',
+            each("sum", f'{REPLICAS}{{state=~"waiting_gpus|waiting_quota"}}') + " > 0",
             "10m",
         ),
     ),

@@ -41,6 +41,11 @@ LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Z
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 PRINTABLE = r"^[!-~]+$"
 PRINTABLE_SPACE = r"^[ -~]+$"
+ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
+# A metric's label, and a header's name and value, as all that speak HTTP take them.
+METRIC_LABEL = r"^[A-Za-z_][A-Za-z0-9_]*$"
+HEADER_NAME = r"^[A-Za-z0-9][-A-Za-z0-9_]*$"
+HEADER_VALUE = r"^[!-~]([ -~]*[!-~])?$"
 
 Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]

@@ -11,6 +11,10 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeVar
 from pydantic import Field
 
 from plimsoll.api.base import (
+    HEADER_NAME,
+    HEADER_VALUE,
+    METRIC_LABEL,
+    ONE_LINE,
     ApiModel,
     Bool,
     Glob,
@@ -33,6 +37,12 @@ from plimsoll.api.v1alpha1.model import Storage
 from plimsoll.api.v1alpha1.spec import ServingSpec
 
 Url = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^https?://[!-~]+$")]
+
+
+_TAKEN = ("authorization", "content-")
+"""How headers begin that are not the admin's to set."""
+MetricLabel = Annotated[str, Field(min_length=1, max_length=128, pattern=METRIC_LABEL)]
+HeaderName = Annotated[str, Field(min_length=1, max_length=128, pattern=HEADER_NAME)]
 
 
 class Registry(ApiModel):
@@ -105,12 +115,45 @@ class Restarts(ApiModel):
 class Control(ApiModel):
     """How live metrics are read, by which replicas and settings are decided."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="match-labels-leave-the-name",
+            cel="!has(self.prometheusMatchLabels) || !('__name__' in self.prometheusMatchLabels)",
+            holds=lambda m: "__name__" not in m.prometheus_match_labels,
+            message="prometheusMatchLabels must leave out __name__, by which each query selects already",
+            field="prometheusMatchLabels",
+        ),
+        Rule(
+            name="headers-leave-those-of-the-client",
+            cel="!has(self.prometheusHeaders) || self.prometheusHeaders.all(h, !h.lowerAscii().startsWith('authorization') && "
+            "!h.lowerAscii().startsWith('content-'))",
+            holds=lambda m: not any(h.lower().startswith(_TAKEN) for h in m.prometheus_headers),
+            message="prometheusHeaders must leave Authorization to prometheusTokenFile, and Content-* to the operator",
+            field="prometheusHeaders",
+        ),
+    )
+
     interval_seconds: Annotated[Seconds, Field(ge=1, le=300)] = owned(15, "Time between two decisions.")
     prometheus_token_file: Annotated[str, Field(min_length=1, max_length=512)] | None = field(
         "File in the operator's pod with a bearer token for prometheusUrl; read at each decision."
     )
     prometheus_ca_file: Annotated[str, Field(min_length=1, max_length=512)] | None = field(
         "File in the operator's pod with the certificates that prometheusUrl is trusted by. Absent: the public ones that its image holds."
+    )
+    prometheus_match_labels: Annotated[
+        dict[MetricLabel, Annotated[str, Field(min_length=1, max_length=256, pattern=ONE_LINE)]],
+        Field(max_length=16),
+    ] = Field(
+        default_factory=dict,
+        description="Labels and their values, as cluster: eu-1, that series must have to be this cluster's, where prometheusUrl shows "
+        "several. Each of the operator's queries selects by them; queries that users write (scaling.zero.wake.query) are sent as they are.",
+    )
+    prometheus_headers: Annotated[
+        dict[HeaderName, Annotated[str, Field(min_length=1, max_length=1024, pattern=HEADER_VALUE)]],
+        Field(max_length=16),
+    ] = Field(
+        default_factory=dict,
+        description="Headers sent to prometheusUrl with each query, as X-Scope-OrgID: team. They are no place for a secret.",
     )
 
 

@@ -11,8 +11,12 @@ from pydantic_core import ErrorDetails
 from plimsoll.api.base import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
+    HEADER_NAME,
+    HEADER_VALUE,
     LABEL_KEY,
     LABEL_VALUE,
+    METRIC_LABEL,
+    ONE_LINE,
     PRINTABLE,
     PRINTABLE_SPACE,
 )
@@ -113,6 +117,10 @@ _SPELLINGS: Final[Mapping[str, str]] = {
     LABEL_VALUE: f"must hold only letters, digits, '-', '_' and '.', {_ENDS}",
     PRINTABLE: "must hold only ASCII letters, digits and signs, without spaces",
     PRINTABLE_SPACE: "must hold only ASCII letters, digits, signs and spaces, on one line",
+    ONE_LINE: "must be one line, without tabs",
+    METRIC_LABEL: "the name of a label must hold only letters, digits and '_', and begin with no digit",
+    HEADER_NAME: "the name of a header must hold only letters, digits, '-' and '_', and begin with a letter or a digit",
+    HEADER_VALUE: "must hold only ASCII letters, digits, signs and spaces, and begin and end with no space",
 }
 """The patterns that cannot be read at a glance, in words."""
 

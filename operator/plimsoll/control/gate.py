@@ -21,7 +21,7 @@ QUERY_REFUSED: Final = "QueryRefused"
 _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
     "Missing": "the operator's log, whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
-    "whether they are scraped (their PodMonitor, the targets of Prometheus)",
+    "whether they are scraped (their PodMonitor, the targets of Prometheus) and have the labels of control.prometheusMatchLabels",
 }
 SILENT: Final = frozenset({OUTAGE, *_WHERE})
 """Reasons that say that nobody knows how loaded the replicas are."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from plimsoll.api.config import OperatorConfig
 from plimsoll.prometheus.client import Prometheus
 from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.queries import Selector
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
 from plimsoll.reconcile.loop.controlling import Control
@@ -25,14 +26,19 @@ def source_of(config: OperatorConfig) -> Source:
     control = config.control
     client = Prometheus(
         config.prometheus_url,
-        headers=lambda: _headers(control.prometheus_token_file),
+        headers=lambda: {**control.prometheus_headers, **_token(control.prometheus_token_file)},
         ca_file=control.prometheus_ca_file,
     )
-    metrics = FleetMetrics(client, Vocabulary({}), interval_s=float(control.interval_seconds))
+    metrics = FleetMetrics(
+        client,
+        Vocabulary({}),
+        interval_s=float(control.interval_seconds),
+        select=Selector(control.prometheus_match_labels),
+    )
     return ByPrometheus(metrics, WakeQueries(client), client)
 
 
-def _headers(file: str | None) -> Mapping[str, str]:
+def _token(file: str | None) -> Mapping[str, str]:
     """The token is read each time, as its file may be renewed while the program runs."""
     if file is None:
         return {}

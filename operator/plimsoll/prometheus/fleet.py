@@ -17,7 +17,7 @@ from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import Part, PodKey, part_of, samples_of
 from plimsoll.prometheus.client import Answered, Read, T
-from plimsoll.prometheus.queries import TURN_S, TURNS, queries
+from plimsoll.prometheus.queries import ALL_SERIES, TURN_S, TURNS, Selector, queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 
 LOST: Final = 3.0
@@ -41,9 +41,11 @@ class Reading:
 
 
 class FleetMetrics:
-    def __init__(self, source: Asks, words: Vocabulary, *, interval_s: float = TURN_S) -> None:
-        """`interval_s` is the time between two looks."""
-        self._source, self._words, self._turn = source, words, 0
+    def __init__(
+        self, source: Asks, words: Vocabulary, *, interval_s: float = TURN_S, select: Selector = ALL_SERIES
+    ) -> None:
+        """`interval_s` is the time between two looks; `select` narrows them to one cluster where the source has several."""
+        self._source, self._words, self._turn, self._select = source, words, 0, select
         self._turns = min(len(TURNS), ceil(interval_s / TURN_S))
         self._lost: frozenset[str] = frozenset()
         """Histograms that the last look asked for in their turn, and got no answer."""
@@ -58,7 +60,7 @@ class FleetMetrics:
     async def look(self, now: float) -> tuple[Reading, str | None]:
         """What the fleet says, and why the source did not answer at all, where it did not."""
         again = self._lost
-        questions = queries(self._words, self._turn, self._turns, sorted(again))
+        questions = queries(self._words, self._turn, self._turns, sorted(again), self._select)
         self._turn += self._turns
         asked = await self._source.ask(questions, partial(part_of, words=self._words))
         # Out of turn it is asked once: a Prometheus that cannot answer then is not to be asked for more and more.

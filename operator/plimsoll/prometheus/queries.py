@@ -8,7 +8,9 @@ asked for every minute.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, Vocabulary
@@ -36,50 +38,60 @@ LARGEST: Final = 12
 """The most queries of one tick."""
 
 
-def queries(words: Vocabulary, turn: int, turns: int = 1, again: Iterable[str] = ()) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Selects series by name: all selectors of all questions are made here, so that each is of this cluster alone."""
+
+    match: Mapping[str, str] = field(default_factory=dict)
+    """Labels and their values, by which a cluster is told where several are behind one address."""
+
+    def __call__(self, names: Sequence[str], *more: str) -> str:
+        name = f'__name__=~"{"|".join(names)}"' if len(names) > 1 else f'__name__="{names[0]}"'
+        # What JSON escapes in a string, and how, PromQL reads as well.
+        ours = (f"{label}={json.dumps(value, ensure_ascii=False)}" for label, value in self.match.items())
+        return f"{{{', '.join((name, *more, *ours))}}}"
+
+
+ALL_SERIES: Final = Selector()
+
+
+def queries(
+    words: Vocabulary,
+    turn: int,
+    turns: int = 1,
+    again: Iterable[str] = (),
+    select: Selector = ALL_SERIES,
+) -> Mapping[str, str]:
     """The queries of one tick, by what each is about.
 
     Histograms are those of `turns` turns from `turn` on: whoever looks less often asks for more at a time. Those in `again` are asked
     for out of turn.
     """
     running, success = words.of("running"), words.of("requestSuccess")
-    once = _once(running)
+    # Keeps only the newest scrape of each pod, where two jobs or two Prometheus servers scrape it.
+    scraped = f"timestamp({select(running)})" if running else ""
+    once = f" and on ({SAME_LOOK}) topk by (namespace, pod) (1, {scraped})" if scraped else ""
+
+    def each(how: str, labels: str, names: Sequence[str], *more: str, once: str = "") -> str:
+        return f"{how} by ({labels}) ({select(names, *more)}{once})" if names else ""
+
+    named = f"__name__, {POD}"
     asked = {
-        "kv": _each("avg", words.of("kvUsage")),
-        "load": _each("sum", words.of(*GAUGES, "kvCapacity"), once=once),
-        "counters": _each("sum", words.of(*COUNTERS), 'finished_reason!="error"', once=once),
-        "errors": _each("sum", success, 'finished_reason="error"', once=once),
-        "pools": _pools(words.of("cacheConfig"), once),
-        "ages": f"max by ({POD}) (timestamp({_matching(running)}))" if running else "",
+        "kv": each("avg", named, words.of("kvUsage")),
+        "load": each("sum", named, words.of(*GAUGES, "kvCapacity"), once=once),
+        "counters": each("sum", named, words.of(*COUNTERS), 'finished_reason!="error"', once=once),
+        "errors": each("sum", named, success, 'finished_reason="error"', once=once),
+        # Counts the engines of each pod, by the size that they report of their cache.
+        "pools": each("count", f"{POD}, num_gpu_blocks, block_size", words.of("cacheConfig"), once=once),
+        "ages": f"max by ({POD}) ({scraped})" if scraped else "",
     }
     having = (TURNS[(turn + further) % len(TURNS)] for further in range(turns))
-    for field in dict.fromkeys((*having, *again)):
-        asked[field] = _summed(words.histogram(field), once)
+    for kind in dict.fromkeys((*having, *again)):
+        asked[kind] = _summed(words.histogram(kind), once, select)
     return {about: query for about, query in asked.items() if query}
 
 
-def _matching(names: Sequence[str], *more: str) -> str:
-    name = f'__name__=~"{"|".join(names)}"' if len(names) > 1 else f'__name__="{names[0]}"'
-    return f"{{{', '.join((name, *more))}}}"
-
-
-def _each(how: str, names: Sequence[str], *more: str, once: str = "") -> str:
-    return f"{how} by (__name__, {POD}) ({_matching(names, *more)}{once})" if names else ""
-
-
-def _once(running: Sequence[str]) -> str:
-    """Keeps only the newest scrape of each pod, where two jobs or two Prometheus servers scrape it."""
-    if not running:
-        return ""
-    return f" and on ({SAME_LOOK}) topk by (namespace, pod) (1, timestamp({_matching(running)}))"
-
-
-def _pools(names: Sequence[str], once: str) -> str:
-    """Counts the engines of each pod, by the size that they report of their cache."""
-    return f"count by ({POD}, num_gpu_blocks, block_size) ({_matching(names)}{once})" if names else ""
-
-
-def _summed(names: Sequence[str], once: str) -> str:
+def _summed(names: Sequence[str], once: str, select: Selector) -> str:
     """Histograms summed by set, of the pods whose series are there now, each once."""
     if not names or not once:
         return ""
@@ -87,7 +99,7 @@ def _summed(names: Sequence[str], once: str) -> str:
     for suffix in ("_bucket", "_sum"):
         # Of each pod the first name that it has: an old name beside the new one would count everything twice.
         gained = " or on (namespace, pod) ".join(
-            f"increase({name}{suffix}[{LATENCY_WINDOW}])" for name in names
+            f"increase({select([f'{name}{suffix}'])}[{LATENCY_WINDOW}])" for name in names
         )
         named = f'label_replace(({gained}){once}, "set", "$1", "pod", "{SET_OF_POD}")'
         parts.append(f"sum by (namespace, set, le) ({named})")

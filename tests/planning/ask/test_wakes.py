@@ -32,6 +32,38 @@ def test_what_can_wake_it_is_not_told_of(wake, config):
     assert "WakeUnanswered" not in reasons(planned(asked(wake), config=config))
 
 
+HERE = {
+    "prometheusUrl": "http://mimir:8080/prometheus",
+    "control": {"prometheusMatchLabels": {"cluster": "eu-1"}},
+}
+
+
+def test_a_query_that_does_not_say_which_of_several_clusters_is_told_what_would():
+    told = finding(planned(asked(QUERY), config=HERE), "WakeOfAllClusters")
+    assert (told.severity, told.field) == (Severity.WARNING, "scaling.zero.wake.query")
+    assert told.remedy == '{cluster="eu-1"} in its selectors'
+
+
+@pytest.mark.parametrize(
+    ("wake", "config"),
+    [
+        ({"query": 'sum(gateway_queue{llm="chat", cluster="eu-1"})'}, HERE),
+        ({"query": 'sum(gateway_queue{cluster=~".+"})'}, HERE),
+        (BY_HAND, HERE),
+        (QUERY, {**HERE, "control": {}}),
+        (QUERY, {"control": HERE["control"]}),
+    ],
+    ids=["it names it", "it means all", "an annotation wakes it", "there is but one", "nobody answers"],
+)
+def test_what_counts_this_cluster_alone_is_not_told_so(wake, config):
+    assert "WakeOfAllClusters" not in reasons(planned(asked(wake), config=config))
+
+
+def test_a_label_is_named_by_its_whole_name():
+    other = {"query": 'sum(gateway_queue{cluster_id="eu-1"})'}
+    assert "WakeOfAllClusters" in reasons(planned(asked(other), config=HERE))
+
+
 ZERO = {"wake": BY_HAND}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.dashboards.panels import Choice, Dashboard, Line, Panel, panel
+from plimsoll.alerts.dashboards.panels import Choice, Dashboard, Line, Panel, drawn, panel, seen
 from plimsoll.alerts.records import (
     FAILED,
     FINISHED,
     ITL,
     ITL_MEDIAN,
     KV_TOKENS,
+    POD,
     PREDICTED,
     PREEMPTED,
     PROMPT,
@@ -21,26 +22,26 @@ from plimsoll.alerts.records import (
     WAITING,
     WORDS,
     Record,
-    drawn,
     once,
 )
 from plimsoll.prometheus import own
 from plimsoll.prometheus.vocabulary import SHARES
 
 _RECORDED: Final = 'namespace="$namespace",llm="$llm"'
-_OWN: Final = 'llm_namespace="$namespace",llm="$llm"'
+_IN: Final = 'llm_namespace="$namespace"'
+_OWN: Final = f'{_IN},llm="$llm"'
 _PODS: Final = 'namespace="$namespace",pod=~"$llm-[0-9a-f]{8}-.+"'
 
 
-def of(record: Record, more: str = "") -> str:
-    return drawn(record, f"{{{_RECORDED}{more}}}")
+def of(record: Record, *more: str) -> str:
+    return drawn(record, _RECORDED, *more)
 
 
 def engine(word: str, form: str = "{}") -> str:
     """By pod, of all engines in it; where one exports an old name beside a new one the new one counts."""
-    parts = (form.format(f"{name}{{{_PODS}}}") for name in WORDS.of(word))
-    how = "avg by (namespace, pod) ({})".format if word in SHARES else once
-    return " or on (namespace, pod) ".join(map(how, parts))
+    parts = (form.format(seen(name, _PODS)) for name in WORDS.of(word))
+    how = f"avg by ({POD}) ({{}})".format if word in SHARES else once
+    return f" or on ({POD}) ".join(map(how, parts))
 
 
 def a_second(word: str) -> str:
@@ -48,7 +49,7 @@ def a_second(word: str) -> str:
 
 
 def _latency(title: str, about: str, latency: str, *lines: Line) -> Panel:
-    word = f',latency="{latency}"'
+    word = f'latency="{latency}"'
     return panel(
         title,
         about,
@@ -64,19 +65,19 @@ DEPLOYMENT: Final = Dashboard(
     title="Plimsoll / Deployment",
     about="One LLMDeployment: replicas, memory, latency beside its promise, and its engines.",
     choices=(
-        Choice(name="namespace", label="Namespace", query=f"label_values({own.REPLICAS.name}, llm_namespace)"),
-        Choice(name="llm", label="Deployment", query=f'label_values({own.REPLICAS.name}{{llm_namespace="$namespace"}}, llm)'),
+        Choice(name="namespace", label="Namespace", query=f"label_values({seen(own.REPLICAS.name)}, llm_namespace)"),
+        Choice(name="llm", label="Deployment", query=f"label_values({seen(own.REPLICAS.name, _IN)}, llm)"),
     ),
     links=(("Fleet", "/d/plimsoll-fleet"),),
     rows=(
         (
             "Now",
             (
-                panel("Replicas ready", "That answer.", Line(of(REPLICAS, ',state="ready"')), kind="stat"),
-                panel("Replicas wanted", "By the user or by Plimsoll.", Line(of(REPLICAS, ',state="wanted"')), kind="stat"),
+                panel("Replicas ready", "That answer.", Line(of(REPLICAS, 'state="ready"')), kind="stat"),
+                panel("Replicas wanted", "By the user or by Plimsoll.", Line(of(REPLICAS, 'state="wanted"')), kind="stat"),
                 panel("KV pool", "Share in use, mean of the replicas.", Line(f"avg({engine('kvUsage')})"), unit="percentunit", kind="stat"),
                 panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(of(PREEMPTED)), unit="percentunit", kind="stat"),
-                panel("Restarts in an hour", "Of engines.", Line(f"round(max(increase({own.RESTARTS.name}{{{_OWN}}}[1h])))"), kind="stat"),
+                panel("Restarts in an hour", "Of engines.", Line(f"round(max(increase({seen(own.RESTARTS.name, _OWN)}[1h])))"), kind="stat"),
                 panel("Answers that fail", "Share of the requests that engines took.", Line(of(FAILED)), unit="percentunit", kind="stat"),
             ),
         ),
@@ -90,8 +91,8 @@ DEPLOYMENT: Final = Dashboard(
         (
             "Replicas",
             (
-                panel("Replicas", "By state.", Line(of(REPLICAS, ',state!="wanted"') + " > 0", "{{state}}"), Line(of(REPLICAS, ',state="wanted"'), "wanted")),
-                panel("Conditions that hold", "1 while they do.", Line(f"max by (type) ({own.CONDITION.name}{{{_OWN}}}) > 0", "{{type}}")),
+                panel("Replicas", "By state.", Line(of(REPLICAS, 'state!="wanted"') + " > 0", "{{state}}"), Line(of(REPLICAS, 'state="wanted"'), "wanted")),
+                panel("Conditions that hold", "1 while they do.", Line(f"max by (type) ({seen(own.CONDITION.name, _OWN)}) > 0", "{{type}}")),
                 panel("KV pool of a replica", "Tokens that the plan predicted, and that the engine measured.", Line(of(KV_TOKENS), "{{source}}")),
             ),
         ),
@@ -101,7 +102,7 @@ DEPLOYMENT: Final = Dashboard(
                 panel("KV pool by replica", "One full among empty ones is a matter of routing.", Line(engine("kvUsage"), "{{pod}}"), unit="percentunit"),
                 panel("Preemptions by replica", "A second.", Line(a_second("preemptions"), "{{pod}}"), unit="ops"),
                 panel("Prefixes found", "Share of prompt tokens in the prefix cache.", Line(
-                    f"({a_second('prefixHits')}) / on (namespace, pod) ({a_second('prefixQueries')})", "{{pod}}"
+                    f"({a_second('prefixHits')}) / on ({POD}) ({a_second('prefixQueries')})", "{{pod}}"
                 ), unit="percentunit"),
             ),
         ),

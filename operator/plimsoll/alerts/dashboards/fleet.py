@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.dashboards.panels import Dashboard, Line, Panel, panel
+from plimsoll.alerts.dashboards.panels import Dashboard, Line, Panel, drawn, panel, seen
 from plimsoll.alerts.records import (
     FAILED,
     ITL,
@@ -12,18 +12,18 @@ from plimsoll.alerts.records import (
     PREEMPTED,
     REPLICAS,
     RUNNING,
+    SAME,
     SLO,
     TTFT,
     WAITING,
     Record,
-    drawn,
 )
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
 
 _WHO: Final = "{{llm_namespace}}/{{llm}}"
 _RECORDED: Final = "{{namespace}}/{{llm}}"
-_PLACELESS: Final = '{state=~"waiting_.*"}'
+_PLACELESS: Final = 'state=~"waiting_.*"'
 
 
 def _by_state(state: str) -> str:
@@ -31,18 +31,18 @@ def _by_state(state: str) -> str:
 
 
 def _one(label: str, value: str) -> str:
-    return f'{{{label}="{value}"}}'
+    return f'{label}="{value}"'
 
 
-def _told(metric: Own, match: str = "") -> str:
+def _told(metric: Own, *match: str) -> str:
     """Of the operator: two pods of it may both export for a moment, hence the maximum."""
-    return f"max by ({', '.join(metric.labels)}) ({metric.name}{match})"
+    return f"max by ({', '.join(metric.labels)}) ({seen(metric.name, *match)})"
 
 
 def _counted(metric: Own, *by: str, form: str = "rate({}[$__rate_interval])") -> str:
     """Of all pods of the operator, each once however many jobs scrape it."""
     each = ", ".join(("namespace", "pod", *metric.labels))
-    return f"sum by ({', '.join(by)}) (max by ({each}) ({form.format(metric.name)}))"
+    return f"sum by ({', '.join(by)}) (max by ({each}) ({form.format(seen(metric.name))}))"
 
 
 def _beside(title: str, what: Record, latency: str) -> Panel:
@@ -51,12 +51,12 @@ def _beside(title: str, what: Record, latency: str) -> Panel:
     return panel(
         title,
         "99th percentile over spec.slo; above 100% the promise is broken.",
-        Line(f"topk(10, {drawn(what)} / on (namespace, llm) {promised})", _RECORDED),
+        Line(f"topk(10, {drawn(what)} / {SAME} {promised})", _RECORDED),
         unit="percentunit",
     )
 
 
-_FREE: Final = '{state="free"}'
+_FREE: Final = 'state="free"'
 _DEVICES: Final = (
     panel(
         "Devices by state",
@@ -81,7 +81,7 @@ FLEET: Final = Dashboard(
         (
             "Now",
             (
-                panel("Deployments", "LLMDeployments that the operator sees.", Line(f"max({own.DEPLOYMENTS.name})"), kind="stat"),
+                panel("Deployments", "LLMDeployments that the operator sees.", Line(f"max({seen(own.DEPLOYMENTS.name)})"), kind="stat"),
                 panel("Replicas ready", "Of all deployments.", Line(_by_state("ready")), kind="stat"),
                 panel("Replicas wanted", "Of all deployments.", Line(_by_state("wanted")), kind="stat"),
                 panel("Waiting for a place", "Replicas that wait for GPUs, nodes or quota.", Line(f"sum({drawn(REPLICAS, _PLACELESS)})"), kind="stat"),
@@ -119,7 +119,7 @@ FLEET: Final = Dashboard(
                     _counted(own.TURNS_FAILED, "reason"), "failed: {{reason}}"
                 ), unit="ops"),
                 panel("How long turns take", "Half of them, and 99 of 100.", *(
-                    Line(f"histogram_quantile({share}, sum by (le) (rate({own.TURN_SECONDS.name}_bucket[$__rate_interval])))", name)
+                    Line(f"histogram_quantile({share}, sum by (le) (rate({seen(f'{own.TURN_SECONDS.name}_bucket')}[$__rate_interval])))", name)
                     for share, name in ((0.5, "p50"), (0.99, "p99"))
                 ), unit="s"),
                 panel("Calls to the API server", "A second, by verb.", Line(

@@ -6,12 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from plimsoll.alerts.records import CLUSTER, Record, each
+from plimsoll.prometheus import own
+
 SCHEMA: Final = 39
 """Of Grafana 11; later ones read it and bring it up to theirs."""
 WIDTH: Final = 24
 TALL: Final = 8
 SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 Json = dict[str, Any]
+
+
+HERE: Final = f'{CLUSTER}="${CLUSTER}"'
+"""Of the cluster that is chosen. Where no series has such a label none can be, and the empty choice finds them all."""
+
+
+def seen(name: str, *match: str) -> str:
+    """Series of one cluster: all that is drawn is selected here."""
+    return f"{name}{{{','.join((HERE, *match))}}}"
+
+
+def drawn(record: Record, *match: str) -> str:
+    """As it is seen from outside, where two Prometheis may have recorded the same."""
+    return each("max", seen(record.name, *match), *record.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +65,9 @@ class Choice:
     query: str
 
 
+CHOSEN: Final = Choice(name=CLUSTER, label="Cluster", query=f"label_values({own.REPLICAS.name}, {CLUSTER})")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
     uid: str
@@ -78,10 +98,17 @@ class Dashboard:
             "timezone": "browser",
             "annotations": {"list": []},
             "links": [
-                {"title": title, "type": "link", "url": url, "keepTime": True, "targetBlank": False}
+                {
+                    "title": title,
+                    "type": "link",
+                    "url": url,
+                    "keepTime": True,
+                    "includeVars": True,
+                    "targetBlank": False,
+                }
                 for title, url in self.links
             ],
-            "templating": {"list": [_source(), *map(_choice, self.choices)]},
+            "templating": {"list": [_source(), *map(_choice, (CHOSEN, *self.choices))]},
             "panels": _placed(self.rows),
         }
 
@@ -154,7 +181,7 @@ def _leading(one: Panel) -> Json:
         return {}
     namespace = "llm_namespace" if "{{llm_namespace}}" in legends else "namespace"
     url = (
-        f"/d/plimsoll-deployment?var-datasource=${{datasource}}&var-namespace=${{__field.labels.{namespace}}}"
+        f"/d/plimsoll-deployment?var-datasource=${{datasource}}&var-{CLUSTER}=${{{CLUSTER}}}&var-namespace=${{__field.labels.{namespace}}}"
         "&var-llm=${__field.labels.llm}&${__url_time_range}"
     )
     return {"links": [{"title": "This deployment", "url": url}]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
@@ -124,18 +126,34 @@ def check_sleep(intent: Intent) -> Iterator[Finding]:
 
 
 def check_wake(intent: Intent, admin: OperatorConfig | None) -> Iterator[Finding]:
-    """A finding where waking depends on a query and the admin names no Prometheus. Without an admin's config that is not known."""
+    """A finding where waking depends on a query that no Prometheus answers, or that counts what other clusters ask for. Without an
+    admin's config neither is known."""
     zero, field = intent.spec.scaling.zero, "scaling.zero.wake.query"
-    if admin is None or admin.prometheus_url is not None or zero is None or zero.wake.query is None:
+    if admin is None or zero is None or zero.wake.query is None:
         return
-    yield Finding(
-        severity=Severity.WARNING,
-        reason="WakeUnanswered",
-        message=f"{field} asks a Prometheus, and the admin's config names none, so that it neither sleeps nor wakes by it",
-        field=field,
-        value=zero.wake.query[:SHOWN],
-        remedy="prometheusUrl in the admin's config, or scaling.zero.wake.annotation",
-    )
+    query, labels = zero.wake.query, admin.control.prometheus_match_labels
+    if admin.prometheus_url is None:
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="WakeUnanswered",
+            message=f"{field} asks a Prometheus, and the admin's config names none, so that it neither sleeps nor wakes by it",
+            field=field,
+            value=query[:SHOWN],
+            remedy="prometheusUrl in the admin's config, or scaling.zero.wake.annotation",
+        )
+    elif labels and not any(re.search(rf"\b{label}\b", query) for label in labels):
+        told = ", ".join(
+            f"{label}={json.dumps(value, ensure_ascii=False)}" for label, value in labels.items()
+        )
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="WakeOfAllClusters",
+            message=f"{field} is sent as it is written to a Prometheus that shows several clusters, and names no label of this one, "
+            "so that it may count what another one is asked for",
+            field=field,
+            value=query[:SHOWN],
+            remedy=f"{{{told}}} in its selectors",
+        )
 
 
 def _wrong(error: UnknownGpu) -> str:
