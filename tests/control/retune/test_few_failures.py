@@ -180,3 +180,13 @@ def test_a_roll_that_is_verified_beside_few_requests_of_before_goes_back_for_fai
     past = world.memory.past[-1]
     assert (past.outcome, world.memory.failures) == (Phase.FAILED, 0)
     assert "which may be chance" in past.reason
+
+
+def test_one_answer_of_ten_that_breaks_a_promise_may_be_chance():
+    new, old = (
+        replace(figures(0, of, preempted=share), samples=float(of)) for of, share in ((10, 0.0), (1000, 0.3))
+    )
+    one, six = (replace(new, kept=1 - many / 10) for many in (1, 6))
+    old = replace(old, kept=1.0, ttft_p99=1.0)
+    assert judge(Symptom.PREEMPTION, replace(one, ttft_p99=1.0), old, Slo()).answer is Answer.GOOD
+    assert judge(Symptom.PREEMPTION, replace(six, ttft_p99=1.0), old, Slo()).answer is Answer.BAD
