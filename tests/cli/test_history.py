@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.record import Act, Record
-from plimsoll.control.retune import RetuneMemory
+from plimsoll.control.retune import Past, Phase, RetuneMemory
 from plimsoll.reconcile.kept import Kept
 from tests.cli.running import plimsoll
 from tests.kube.api_server import Api, serving
@@ -83,6 +83,29 @@ def test_programs_get_the_same_as_data(cluster: Api) -> None:
     assert found["replicas"] == 4
     assert found["decisions"][0]["reason"] == "LoadRose"
     assert found["decisions"][0]["at"] == "2027-01-15T08:01:00Z"
+
+
+def test_what_a_dry_run_suggests_names_its_set_in_each_place(cluster: Api) -> None:
+    one, other = "tp1 on H100-SXM-80GB", "tp1 on A100-SXM-80GB"
+    suggested = tuple(
+        Past(
+            id=f"watermark-{place}", setting="watermark", before="0", after="31", symptom="preemptions",
+            outcome=Phase.PLANNED, began=place, ended=place, reason=f"{of}: 30% are preempted", tried=False,
+        )
+        for place, of in ((2, one), (1, other))
+    )  # fmt: skip
+    acts = tuple(
+        replace(RECORD.acts[0], what=f"watermark on {of}", reason="RetuneSuggested") for of in (one, other)
+    )
+    retune = RetuneMemory(suggested=suggested[0], suggested_before=suggested[1:])
+    cluster.lists[MAPS] = [kept(replace(RECORD, acts=acts, retune=retune))]
+    said = "".join(plimsoll("history", "chat").out.split())
+    for of in (one, other):
+        assert f"watermark on {of}".replace(" ", "") in said
+    (found,) = json.loads(plimsoll("history", "chat", "-o", "json").out).values()
+    assert [(each["state"], each["reason"]) for each in found["retunes"]] == [
+        ("DryRun", f"{of}: 30% are preempted") for of in (one, other)
+    ]
 
 
 def test_where_nothing_was_decided_it_is_said(cluster: Api) -> None:

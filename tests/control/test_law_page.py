@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from plimsoll.control.law import Law
-from plimsoll.control.retune import allowed, judging, ladder, sizing, symptoms
+from plimsoll.control.retune import allowed, chance, judging, ladder, sizing, symptoms
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control-law.md").read_text()
 ROWS = re.findall(r"^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
-MODULES = {"symptoms": symptoms, "ladder": ladder, "sizing": sizing, "judging": judging, "allowed": allowed}
+MODULES = {
+    "symptoms": symptoms,
+    "ladder": ladder,
+    "sizing": sizing,
+    "judging": judging,
+    "allowed": allowed,
+    "chance": chance,
+}
 CHOSEN = {
     name: getattr(MODULES[name.partition(".")[0]], name.partition(".")[2]) for name, *_ in ROWS if "." in name
 }

@@ -15,7 +15,7 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.reaching import context_option, reaching
 from plimsoll.control.record import Act, Record
 from plimsoll.reconcile.kept import Kept
-from plimsoll.status.live import past_step, step_of, timestamp
+from plimsoll.status.live import retunes_of, step_of, timestamp
 
 
 @click.command("history")
@@ -90,7 +90,7 @@ def _data(record: Record | None) -> dict[str, Any]:
         "replicas": record.replicas,
         "decisions": [_act(act) for act in record.acts],
         "retune": None if step is None else step_of(step).to_dict(),
-        "retunes": [past_step(past).to_dict() for past in record.retune.past],
+        "retunes": [one.to_dict() for one in retunes_of(record.retune)],
     }
 
 

@@ -10,6 +10,7 @@ from plimsoll.api.v1alpha1.status import ScalingStep, TuningStep
 from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
+from plimsoll.control.retune.scene import named
 from plimsoll.control.workload import status_of
 from plimsoll.status.summary import cut
 
@@ -36,7 +37,7 @@ def live_status(record: Record) -> dict[str, Any]:
             )
             for act in scalings[:SCALINGS_TOLD]
         ),
-        "tuning_history": tuple(past_step(past) for past in _past(record)[:RETUNES_TOLD]),
+        "tuning_history": retunes_of(record.retune)[:RETUNES_TOLD],
         "tuning": None if record.retune.step is None else step_of(record.retune.step),
     }
     if scalings:
@@ -61,16 +62,25 @@ def retuning(memory: RetuneMemory) -> Told | None:
     last = memory.past[0]
     reason = "NotTried" if not last.tried else "Done" if last.outcome is Phase.DONE else "RolledBack"
     return Told(
-        names.RETUNING, "False", reason, f"{last.setting} {last.before} to {last.after}: {last.reason}"
+        names.RETUNING,
+        "False",
+        reason,
+        f"{last.setting} {last.before} to {last.after}: {_reason(memory, last)}",
     )
 
 
-def _past(record: Record) -> tuple[Past, ...]:
-    """Earlier retunes, and before them the one that is only suggested. Once that one is tried it is in the list itself, by the same id."""
-    suggested, past = record.retune.suggested, record.retune.past
-    if suggested is None or suggested.id in {one.id for one in past}:
-        return past
-    return (suggested, *past)
+def retunes_of(memory: RetuneMemory) -> tuple[TuningStep, ...]:
+    """Earlier retunes and what was only suggested, newest first. What an older release suggested and was then tried has the same id twice."""
+    tried = {one.id for one in memory.past}
+    suggested = tuple(one for one in memory.suggestions if one.id not in tried)
+    newest_first = sorted((*suggested, *memory.past), key=lambda one: -one.ended)
+    return tuple(_past_step(one, _reason(memory, one)) for one in newest_first)
+
+
+def _reason(memory: RetuneMemory, past: Past) -> str:
+    """Why a retune ended so. It names the kind of set where there were several, also where that one was alone then."""
+    kind = memory.kinds.get(past.id, "") if len(set(memory.kinds.values())) > 1 else ""
+    return past.reason if past.reason.startswith(kind) else named(kind, past.reason)
 
 
 def step_of(step: Step) -> TuningStep:
@@ -86,14 +96,14 @@ def step_of(step: Step) -> TuningStep:
     )
 
 
-def past_step(past: Past) -> TuningStep:
+def _past_step(past: Past, reason: str) -> TuningStep:
     return TuningStep(
         id=past.id,
         setting=past.setting,
         before=past.before[:SHORT],
         after=past.after[:SHORT],
         state="DryRun" if past.outcome is Phase.PLANNED else _state(past.outcome),
-        reason=cut(past.reason),
+        reason=cut(reason),
         started_at=timestamp(past.began),
         finished_at=timestamp(past.ended),
     )

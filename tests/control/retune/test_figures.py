@@ -169,3 +169,14 @@ def test_of_a_few_answers_only_as_many_late_ones_count_as_chance_hardly_ever_mak
     assert figures.e2e_p99 is None
     assert figures.e2e_least is not None
     assert (figures.e2e_least > 2.0) is beyond
+
+
+def test_how_many_requests_fail_is_counted_over_the_minutes_that_latencies_are_of():
+    """Failures are rare: of the requests of two minutes fewer are seen, and less is known."""
+    window = Window()
+    for at in range(0, 401, 20):
+        window = window.add(at, [replace(sample("a", at, 2 * at), errors=1.0 if at >= 150 else 0.0)])
+    figures = figures_of(seen(window, 400, "a"), Slo(), window)
+    assert figures.failing is not None
+    assert (figures.failing.bad, figures.failing.of) == pytest.approx((1, 601))
+    assert figures.errors == pytest.approx(1 / 601)

@@ -47,7 +47,8 @@ PROMISED = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
         ({"ttft_p99": 1.9}, Answer.GOOD),
         ({"ttft_p99": 2.1}, Answer.BAD),
         ({"errors": 0.004}, Answer.GOOD),
-        ({"errors": 0.006}, Answer.BAD),
+        ({"errors": 0.006}, Answer.OPEN),  # chance gives as many of 1,000
+        ({"errors": 0.01}, Answer.BAD),
         ({"tokens": 480.0}, Answer.GOOD),
         ({"tokens": 470.0}, Answer.BAD),
         ({"tokens": 300.0, "waiting": 0.0}, Answer.GOOD),
@@ -72,7 +73,7 @@ def test_a_judge_wants_a_gain_and_no_harm(changed, answer):
 @pytest.mark.parametrize(("changed", "passing"), [
     ({"itl_p99": 0.045}, True),
     (MANY_LONGER, True),
-    ({"itl_p99": 0.045, "errors": 0.006}, False),
+    ({"itl_p99": 0.045, "errors": 0.01}, False),
     ({"itl_p99": 0.045, "ttft_p99": 2.1}, False),
     ({**MANY_LONGER, "e2e_least": 10.6}, False),
     ({**MANY_LONGER, "kept": 0.85}, False),

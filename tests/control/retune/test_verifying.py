@@ -75,8 +75,8 @@ def test_where_requests_waited_before_and_still_do_an_answer_takes_as_long_as_th
     [
         (replace(GOOD, rate=0.5 * OLD.rate), Phase.DONE, "", 0),
         (replace(GOOD, rate=2 * OLD.rate), Phase.DONE, "", 0),
-        (replace(GOOD, rate=0.5 * OLD.rate, errors=0.2), Phase.FAILED, "of requests fail", 1),
-        (replace(GOOD, rate=2 * OLD.rate, errors=0.2), Phase.FAILED, "of requests fail", 1),
+        (replace(GOOD, rate=0.5 * OLD.rate, errors=0.2), Phase.FAILED, "requests fail with the change", 1),
+        (replace(GOOD, rate=2 * OLD.rate, errors=0.2), Phase.FAILED, "requests fail with the change", 1),
         (replace(GOOD, rate=0.5 * OLD.rate, itl=3 * OLD.itl), Phase.FAILED, "between tokens", 1),
         (replace(GOOD, rate=2 * OLD.rate, itl=3 * OLD.itl), Phase.DONE, "", 0),
         (replace(GOOD, rate=0.5 * OLD.rate, ttft=10.0), Phase.FAILED, "first token", 1),

@@ -75,6 +75,7 @@ class World:
     old: Behaviour = OLD
     spec: str = "spec-1"
     about: str = ""
+    kind: str = ""
     serves: str = "chat-0001"
     knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
     planned: dict[str, str] = field(default_factory=dict)
@@ -176,6 +177,7 @@ class World:
             jumped_s=self.jumped,
             name="team/chat",
             about=self.about,
+            kind=self.kind,
             knobs=self.knobs,
             serving=serving,
             signals=self.heard("old", left),

@@ -188,7 +188,7 @@ def test_a_retune_of_one_set_counts_what_the_others_carry_in_replicas_of_its_own
     wanted = control._known[KEY].record.memory.of("serve").wanted
     assert wanted is not None
     look = looked_at(stage, world, control, monkeypatch)
-    assert look.about == f"tp1 on {DEAR}"
+    assert look.about == look.kind == f"tp1 on {DEAR}"
     plan = stage.decision.kept.plan
     assert plan is not None
     rate = {
@@ -198,6 +198,14 @@ def test_a_retune_of_one_set_counts_what_the_others_carry_in_replicas_of_its_own
     assert rate[CHEAP] != rate[DEAR]
     assert look.beside == pytest.approx(2 * rate[CHEAP] / rate[DEAR])
     assert look.wanted == pytest.approx(wanted * rate[CHEAP] / rate[DEAR])
+
+
+def test_a_retune_of_the_only_set_knows_its_kind_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is remembered by it, and may be beside another set by the next look."""
+    stage, world, control = mixed()
+    stage.run(control, world, 4)
+    look = looked_at(stage, world, control, monkeypatch)
+    assert (look.about, look.kind) == ("", f"tp1 on {CHEAP}")
 
 
 def test_replicas_that_another_set_finds_room_for_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:

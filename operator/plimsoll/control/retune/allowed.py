@@ -134,7 +134,7 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
     found: dict[str, str] = {}
     requests = Requests.of(scene.signals.latencies)
     for past in memory.past:
-        if not past.tried:
+        if not past.tried or not memory.concerns(past, scene.kind):
             continue
         # An end that is still to come was noted before a clock was put back.
         passed = max(0.0, scene.now - past.ended)
@@ -150,7 +150,7 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
             found.setdefault(past.setting, f"it was changed the other way {passed / 3600:.1f} h ago")
     if symptom is Symptom.RELAXED:
         for setting in sorted({past.setting for past in memory.past}):
-            if _for_gaps(setting, memory):
+            if _for_gaps(setting, scene, memory):
                 found.setdefault(
                     setting, "it keeps gaps between tokens short, of which a calm pool says nothing"
                 )
@@ -170,10 +170,11 @@ def remembered(scene: Scene, past: tuple[Past, ...]) -> tuple[Past, ...]:
     return (*past[:PAST_KEPT], *older)[:PAST_MOST]
 
 
-def _for_gaps(setting: str, memory: RetuneMemory) -> bool:
+def _for_gaps(setting: str, scene: Scene, memory: RetuneMemory) -> bool:
     """Whether the setting was changed for the sake of latency since it last was as planned."""
     for past in memory.past:
-        if past.setting == setting and past.outcome is Phase.DONE:
+        done = past.outcome is Phase.DONE and memory.concerns(past, scene.kind)
+        if past.setting == setting and done:
             if past.symptom == Symptom.RELAXED:
                 return False
             if past.symptom == Symptom.SLOW_TOKENS:

@@ -26,6 +26,8 @@ from plimsoll.control.retune.turned import Event, Turned
 NO_RUNG = "NothingHelps"
 HELD_S = 600.0
 """How long it is told at least what keeps a retune from beginning: what comes and goes with each look would be a write each time."""
+SUGGESTIONS_KEPT = 8
+"""Of how many kinds of sets and settings: a plan has few, and each is told anew after a day."""
 PLANNED_MOST_S = 600.0
 """A plan that was written down so long ago and never begun is dropped."""
 
@@ -107,7 +109,8 @@ def _moved(scene: Scene) -> bool:
 def _begun(scene: Scene, memory: RetuneMemory, what: SeenSymptom, choice: Choice, change: Change) -> Turned:
     passed_over = f"; passed over: {'; '.join(choice.refused)}" if choice.refused else ""
     tried = scene.consent.mode == "auto"
-    by_hand = "" if tried else f" (spec.{FIELDS[change.setting]}: {change.after})"
+    all_sets = ", which holds for all sets" if scene.about else ""
+    by_hand = "" if tried else f" (spec.{FIELDS[change.setting]}: {change.after}{all_sets})"
     why = (
         f"{what.why}. {change.setting} {change.before} to {change.after}{by_hand}: {change.why}{passed_over}"
     )
@@ -131,7 +134,9 @@ def _begun(scene: Scene, memory: RetuneMemory, what: SeenSymptom, choice: Choice
         serves=scene.serves,
         baseline=figures_of(scene.signals, scene.slo, scene.window).written,
     )
+    memory = memory.suggesting(_other_suggestions(scene, memory, change))
     memory = replace(memory, step=step, since={}, count=memory.count + 1, held=None)
+    memory = memory.of_kind(step.id, scene.kind)
     return Turned(memory=memory, events=(Event(reason="RetunePlanned", message=why),))
 
 
@@ -143,10 +148,8 @@ def _suggested(
     scene: Scene, memory: RetuneMemory, what: SeenSymptom, change: Change, *, why: str, said: str
 ) -> Turned:
     """A change that is only suggested, to a person or in a dry run. The same one is told again only after a while, as each time is a write."""
-    last = memory.suggested
-    # Sizes follow figures that waver, so another size for the same setting is no new suggestion.
-    same = last is not None and last.setting == change.setting
-    if last is not None and same and scene.now - last.began < scene.restarts.retry_after_seconds:
+    others = _other_suggestions(scene, memory, change)
+    if any(_still_told(scene, one) for one in memory.suggestions if one not in others):
         return Turned(memory=memory, why_not=f"{said}: {why}")
     suggested = Past(
         id=_identity(change, memory),
@@ -161,4 +164,21 @@ def _suggested(
         tried=False,
     )
     event = Event(reason="RetuneSuggested", message=f"{said}, nothing is changed: {why}")
-    return Turned(memory=replace(memory, suggested=suggested), events=(event,), why_not=f"{said}: {why}")
+    others = tuple(one for one in others if _still_told(scene, one))[: SUGGESTIONS_KEPT - 1]
+    # It is counted as a retune is, so that none of several has the identity of another.
+    memory = replace(memory.suggesting((suggested, *others)), count=memory.count + 1)
+    memory = memory.of_kind(suggested.id, scene.kind)
+    return Turned(memory=memory, events=(event,), why_not=f"{said}: {why}")
+
+
+def _other_suggestions(scene: Scene, memory: RetuneMemory, change: Change) -> tuple[Past, ...]:
+    """Those of other kinds of sets or other settings. Sizes follow figures that waver, so another size is no other suggestion."""
+    return tuple(
+        one
+        for one in memory.suggestions
+        if one.setting != change.setting or not memory.concerns(one, scene.kind)
+    )
+
+
+def _still_told(scene: Scene, one: Past) -> bool:
+    return scene.now - one.began < scene.restarts.retry_after_seconds

@@ -9,14 +9,13 @@ from math import inf, sqrt
 from typing import Final
 
 from plimsoll.control.latencies import Latencies, Spread
+from plimsoll.control.retune.chance import CHANCE, Share
 from plimsoll.control.samples import Track, Window
 from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 
-CHANCE: Final = 3.0
-"""Standard deviations up to which two shares differ by chance."""
 QUEUE_LEAST: Final = 1.0
 COUNTED: Final = ("finished", "preemptions", "errors", "generation_tokens")
 
@@ -33,6 +32,8 @@ class Figures:
     """Output tokens a second of a replica."""
     errors: float | None = None
     """Share of the requests that ended which failed."""
+    ended: float | None = None
+    """How many requests that is a share of. It is not stored, as older releases could not read it."""
     ttft_p99: float | None = None
     itl_p99: float | None = None
     gap: float | None = None
@@ -60,7 +61,19 @@ class Figures:
 
     @property
     def written(self) -> Figures:
-        return replace(self, waiting_now=None)
+        return replace(self, waiting_now=None, ended=None)
+
+    @property
+    def failing(self) -> Share | None:
+        """How many requests failed; None: not said. In the minutes that latencies are of about as many ended as began to be answered."""
+        of = max(1.0, self.samples) if self.ended is None else self.ended
+        return None if self.errors is None else Share(self.errors * of, of)
+
+    @property
+    def breaking(self) -> Share | None:
+        """How many requests broke what was promised; None: not said."""
+        of = max(1.0, self.samples)
+        return None if self.kept is None else Share((1 - self.kept) * of, of)
 
     def gaps_beyond(self, bound: float) -> float | None:
         """How many gaps may have been longer than the bound: a bucket that it cuts counts as a whole."""
@@ -75,7 +88,8 @@ class Figures:
             preempted=_share(tally.preempted, tally.finished),
             finished=tally.finished / tally.seconds,
             tokens=None if tally.tokens is None else tally.tokens / tally.seconds,
-            errors=tally.failed,
+            errors=None if tally.failing is None else tally.failing.part,
+            ended=tally.ended,
         )
 
 
@@ -99,9 +113,9 @@ class Tally:
         return self.finished + (self.errors or 0.0)
 
     @property
-    def failed(self) -> float | None:
-        """Share of those that ended; None: not said, or none ended."""
-        return _share(self.errors, self.ended)
+    def failing(self) -> Share | None:
+        """How many of those that ended failed; None: not said, or none ended."""
+        return Share(self.errors, self.ended) if self.errors is not None and self.ended >= 1 else None
 
     def plus(self, window: Window, signals: Signals | None) -> Tally:
         """The tally with what these replicas have counted since its newest sample."""
@@ -161,15 +175,17 @@ UNSEEN: Final = Window()
 def figures_of(signals: Signals, slo: Slo, window: Window = UNSEEN, *, since: float = -inf) -> Figures:
     """The figures of what signals say. How many wait is the mean of the samples in `window` since a moment."""
     count, latencies = len(signals.replicas), signals.latencies
-    finished, errors = signals.rate("finished"), signals.rate("errors")
-    tokens = signals.rate("generation_tokens")
-    ended = (finished or 0.0) + (errors or 0.0)
+    finished, tokens = signals.rate("finished"), signals.rate("generation_tokens")
+    # Over the minutes that latencies look back, as failures are rare and the more requests there are the more they say.
+    counted = Tally(until=signals.at - LATENCY_S).plus(window, signals)
+    failing = counted.failing or _failing(signals)
     ttft, itl, e2e = _trusted(latencies.ttft), _trusted(latencies.itl), _trusted(latencies.e2e)
     return Figures(
         preempted=signals.preempted_share,
         finished=None if finished is None or not count else finished / count,
         tokens=None if tokens is None or not count else tokens / count,
-        errors=None if errors is None or not ended else errors / ended,
+        errors=None if failing is None else failing.part,
+        ended=None if failing is None else failing.of,
         ttft_p99=None if ttft is None else ttft.p99,
         itl_p99=None if itl is None else itl.p99,
         gap=None if itl is None else itl.worst,
@@ -182,6 +198,12 @@ def figures_of(signals: Signals, slo: Slo, window: Window = UNSEEN, *, since: fl
         waiting_now=signals.mean("waiting"),
         samples=0.0 if latencies.ttft is None else latencies.ttft.samples,
     )
+
+
+def _failing(signals: Signals) -> Share | None:
+    errors = signals.sum("errors")
+    ended = (signals.sum("finished") or 0.0) + (errors or 0.0)
+    return Share(errors, ended) if errors is not None and ended else None
 
 
 def _waiting(signals: Signals, window: Window, since: float) -> float | None:

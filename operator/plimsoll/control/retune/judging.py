@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from math import sqrt
-from statistics import NormalDist
 from typing import Final
 
-from plimsoll.control.retune.figures import CHANCE, Figures, Tally
+from plimsoll.control.retune.chance import Share, rare
+from plimsoll.control.retune.figures import Figures, Tally
 from plimsoll.control.retune.symptoms import ACT, CALM, Symptom
 from plimsoll.control.situation import Slo
 
@@ -25,7 +24,7 @@ LONGER: Final = 1.05
 SLOWER: Final = 0.95
 """The same of output tokens a second, below which it is worse."""
 ERRORS: Final = 0.005
-"""By how much the share of requests that fail may grow."""
+"""By how much the share of requests that fail may grow. What is more and may be chance is neither good nor bad."""
 GAIN: Final = 0.5
 """Times the preemptions without the change, up to which fewer of them are a gain."""
 QUICKER: Final = 0.9
@@ -34,8 +33,7 @@ FEWER_WAIT: Final = 0.8
 """Times the waiting requests without the change, up to which fewer of them are a gain."""
 LOAD_APART: Final = 0.2
 """By which share the requests that two replicas finish may differ for both to count as asked for equally much."""
-RARE: Final = NormalDist().cdf(-CHANCE)
-"""Odds at which chance is no longer believed, as of shares that are so many standard deviations apart."""
+NOBODY: Final = Share(0, 0)
 
 
 class Answer(Enum):
@@ -54,7 +52,7 @@ class Verdict:
     passing: bool = False
     """Bad only by what one slow minute of the machine would do too, so it has to last before anybody acts on it."""
     unkept: bool = False
-    """The answer is open although a promise is broken, since it may be the load and not the change that breaks it."""
+    """The answer is open although something is worse than it may be, since it may be the load or chance that makes it so, and not the change."""
 
 
 def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1.0) -> Verdict:
@@ -73,6 +71,8 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
                 return _unproven(new, old, "of one that is given too little nothing is known")
             return Verdict(Answer.OPEN, f"it is not known how many requests {what} with the change")
     verdict = _gain(symptom, new, old, slo)
+    if verdict.answer is Answer.GOOD and (unsure := _perhaps_failing(new, old)) is not None:
+        return unsure
     unseen = _unseen(new, old) if verdict.answer is Answer.GOOD else None
     if unseen is None:
         return verdict
@@ -100,7 +100,9 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
     everything may, except for failures, and for preemptions that are still as many as the change was to take away.
     """
     larger = (new.finished or 0.0) > (old.finished or 0.0)
-    worse = _failing(new, old) if larger else _harm(new, old, slo, gpus) or _longer_gaps(new, old)
+    worse = (
+        _failing(new.failing, old.failing) if larger else _harm(new, old, slo, gpus) or _longer_gaps(new, old)
+    )
     if (
         worse is None
         and new.preempted is not None
@@ -109,6 +111,8 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
         worse = f"{new.preempted:.1%} of requests are preempted still"
     if worse is not None:
         return Verdict(Answer.BAD, worse)
+    if (unsure := _perhaps_failing(new, old)) is not None:
+        return unsure
     if (late := _late_first(new, old, slo)) is not None:
         return Verdict(Answer.OPEN, f"{late}, under a larger load than when it began", unkept=True)
     return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
@@ -119,26 +123,17 @@ def fails(new: Tally, old: Tally, before: Figures) -> str | None:
 
     Held against replicas without the change in the same minutes, or against the baseline where no such replica is left.
     """
-    share, theirs, others = new.failed, old.failed, old.ended
-    if not others:
-        theirs, others = before.errors, before.samples
-    if not share:
-        return None
-    mine, others = new.ended, max(1.0, others)
-    both = (share * mine + (theirs or 0.0) * others) / (mine + others)
-    if share - (theirs or 0.0) - ERRORS <= CHANCE * sqrt(both * (1 - both) * (1 / mine + 1 / others)):
-        return None
-    return f"{share:.1%} of {mine:.0f} requests fail with the change, {theirs or 0.0:.1%} without it"
+    return _failing(new.failing, old.failing or before.failing)
 
 
 def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
-    early = _failing(new, old) or _late_first(new, old, slo)
+    early = _failing(new.failing, old.failing) or _late_first(new, old, slo)
     if early is not None:
         return early
     if _beyond(new.e2e_least, old.e2e_p99, LONGER):
         mine = f"at least {_ms(new.e2e_least)}" if new.e2e_p99 is None else _ms(new.e2e_p99)
         return f"p99 of a whole answer is {mine}, {_ms(old.e2e_p99)} without the change"
-    if new.kept is not None and old.kept is not None and old.kept - new.kept > _by_chance(new, old):
+    if new.breaking is not None and old.breaking is not None and rare(new.breaking, old.breaking):
         return f"{new.kept:.1%} of requests meet all that is promised, {old.kept:.1%} without the change"
     if new.queues and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
@@ -155,10 +150,23 @@ def _unseen(new: Figures, old: Figures) -> str | None:
     return next((what for what, mine, theirs in known if mine is None and theirs is not None), None)
 
 
-def _failing(new: Figures, old: Figures) -> str | None:
-    if new.errors is None or new.errors <= (old.errors or 0.0) + ERRORS:
+def _failing(mine: Share | None, theirs: Share | None) -> str | None:
+    """That surely more requests fail with the change than may."""
+    more = _failing_more(mine, theirs)
+    return more if mine is not None and rare(mine, theirs or NOBODY) else None
+
+
+def _perhaps_failing(new: Figures, old: Figures) -> Verdict | None:
+    """The verdict where more requests fail than may, and few enough for that to be chance: more of them will tell."""
+    more = _failing_more(new.failing, old.failing)
+    return None if more is None else Verdict(Answer.OPEN, f"{more}, which may be chance", unkept=True)
+
+
+def _failing_more(mine: Share | None, theirs: Share | None) -> str | None:
+    theirs = theirs or NOBODY
+    if mine is None or mine.part <= theirs.part + ERRORS:
         return None
-    return f"{new.errors:.1%} of requests fail, {old.errors or 0.0:.1%} without the change"
+    return f"{mine} requests fail with the change, {theirs} without it"
 
 
 def _late_first(new: Figures, old: Figures, slo: Slo) -> str | None:
@@ -183,7 +191,7 @@ def _longer_gaps(new: Figures, old: Figures) -> str | None:
         return None
     # Of two kinds that are alike each has the longest gap as often as the other, so that gap alone says nothing. But that many
     # gaps are longer than any of the other kind, and all on one side, is hardly ever chance.
-    if (mine / (mine + theirs)) ** beyond >= RARE:
+    if not rare(Share(beyond, mine), Share(0, theirs)):
         return None
     told = f"the longest gap between tokens is {_ms(new.gap)}, {_ms(old.gap)} without the change"
     return f"{told}, and {beyond:,.0f} gaps are longer than that"
@@ -192,13 +200,6 @@ def _longer_gaps(new: Figures, old: Figures) -> str | None:
 def _latest(promised: float, before: float | None) -> float:
     """Where first tokens came too late already, they may come as late."""
     return promised if before is None or before <= promised else max(promised, WORSE * before)
-
-
-def _by_chance(new: Figures, old: Figures) -> float:
-    """By how much two shares of kept promises differ by chance alone, as each replica was sent other requests."""
-    mine, theirs = max(1.0, new.samples), max(1.0, old.samples)
-    share = ((new.kept or 0.0) * mine + (old.kept or 0.0) * theirs) / (mine + theirs)
-    return CHANCE * sqrt(share * (1 - share) * (1 / mine + 1 / theirs)) + 1e-9
 
 
 def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:

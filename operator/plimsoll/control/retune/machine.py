@@ -69,8 +69,8 @@ def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
     paused_at = None if memory.paused_at is None else min(memory.paused_at, scene.now)
     if any(past.ended > scene.now for past in memory.past):
         memory = replace(memory, past=tuple(past.no_later(scene.now) for past in memory.past))
-    if memory.suggested is not None and memory.suggested.ended > scene.now:
-        memory = replace(memory, suggested=memory.suggested.no_later(scene.now))
+    if any(one.ended > scene.now for one in memory.suggestions):
+        memory = memory.suggesting(tuple(one.no_later(scene.now) for one in memory.suggestions))
     if paused_at is not None and scene.cleared_at is not None and scene.cleared_at > paused_at:
         return replace(memory, restarts=restarts, paused_at=None, failures=0)
     if (restarts, paused_at) == (memory.restarts, memory.paused_at):

@@ -123,6 +123,9 @@ class Scene:
     """namespace/name."""
     about: str = ""
     """The set that it is about, in words; empty where the plan has one."""
+    kind: str = ""
+    """Layout and hardware of that set, in words: what a retune shows there says nothing of another kind. A retune that stays changes the digest
+    of the set's entry in the plan, and not this."""
     knobs: Knobs
     """Of the set that serves, before the change."""
     planned: Mapping[str, str] = field(default_factory=dict)

@@ -154,12 +154,37 @@ class RetuneMemory:
     """The moments of the last day at which a retune took a serving replica away without another one coming first."""
     paused_at: float | None = None
     suggested: Past | None = None
-    """In a dry run: what would have been done."""
+    """In a dry run: what would have been done, as it was said last."""
+    suggested_before: tuple[Past, ...] = ()
+    """The same of other kinds of sets and other settings, newest first."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """By identity of a retune or suggestion: the kind of set that it is of. It stands beside them since an older release, which passes over
+    this, would read no past that had a word more. Of what that wrote it is not known."""
     held: HeldBack | None = None
     count: int = 0
     """Retunes that were ever planned, for their identities."""
     planned: Mapping[str, str] = field(default_factory=dict)
     """No longer used. Older releases wrote it; now the plan itself says what it had before the first retune."""
+
+    @property
+    def suggestions(self) -> tuple[Past, ...]:
+        """Newest first."""
+        return () if self.suggested is None else (self.suggested, *self.suggested_before)
+
+    def concerns(self, past: Past, kind: str) -> bool:
+        """Whether an earlier retune, or a suggestion, says something of this kind of set. One of which the kind is not known does of all."""
+        of = self.kinds.get(past.id, "")
+        return not of or not kind or of == kind
+
+    def of_kind(self, identity: str, kind: str) -> RetuneMemory:
+        """The memory with the kind of set that a retune or suggestion is of, and without those of what is forgotten."""
+        known = {identity, *(one.id for one in (*self.past, *self.suggestions))}
+        kinds = {each: of for each, of in self.kinds.items() if each in known}
+        return replace(self, kinds={**kinds, identity: kind} if kind else kinds)
+
+    def suggesting(self, suggestions: tuple[Past, ...]) -> RetuneMemory:
+        first, before = (suggestions[0], suggestions[1:]) if suggestions else (None, ())
+        return replace(self, suggested=first, suggested_before=before)
 
     @property
     def calm_since(self) -> float | None:

@@ -97,9 +97,9 @@ def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
     return max(subject.sets, key=lambda each: each.replicas), subject.spec if step is None else REPLANNED
 
 
-def _about(subject: Subject, lead: Planned) -> str:
-    """What tells this set from the plan's others, in the words of the condition Placed; empty where there are no others."""
-    return f"{lead.layout} on {lead.hardware}" if len(subject.sets) > 1 else ""
+def _kind(lead: Planned) -> str:
+    """What tells a set from others, in the words of the condition Placed."""
+    return f"{lead.layout} on {lead.hardware}"
 
 
 def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: Mapping[str, float]) -> Scene:
@@ -125,7 +125,8 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         now=tick.now,
         jumped_s=_jumped(tick, case),
         name=subject.key,
-        about=_about(subject, lead) if spec is not REPLANNED else "",
+        about=_kind(lead) if len(subject.sets) > 1 and spec is not REPLANNED else "",
+        kind=_kind(lead),
         knobs=lead.knobs,
         planned=lead.before,
         serving=serving,

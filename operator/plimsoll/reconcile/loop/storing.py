@@ -60,7 +60,15 @@ def _lessons(record: Record) -> tuple[object, ...]:
     )
     # A setting goes back after a day of calm, of which a restart is to forget little.
     calm = None if record.calm_s is None else record.calm_s // CALM_S
-    return lengths, _rounded(seen.prefix_share), roles, retune.failures, retune.count, retune.suggested, calm
+    return (
+        lengths,
+        _rounded(seen.prefix_share),
+        roles,
+        retune.failures,
+        retune.count,
+        retune.suggestions,
+        calm,
+    )
 
 
 def _learnt(role: RoleMemory) -> tuple[object, ...]:

@@ -79,6 +79,7 @@ class Retuning:
             now=view.now,
             name=serving.name,
             about=about,
+            kind=serving.name,
             knobs=self._knobs[place],
             planned={one: tunable.knobs.text(one) for one in self._settings[place]},
             serving=plain,
