@@ -40,6 +40,8 @@ class Doors:
     written: list[LLMDeploymentStatus] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
     unreachable: bool = False
+    cut: bool = False
+    """Whether a status is written and nobody hears of it."""
     refuses: tuple[KubeError, ...] = ()
     """Of what is asked of pods."""
 
@@ -63,11 +65,13 @@ class Doors:
     async def nudge(self, *_: object, **__: object) -> tuple[KubeError, ...]:
         return self.refuses
 
-    async def tell(self, _: ObjectMeta, status: LLMDeploymentStatus, __: Mapping[str, Any]) -> bool:
+    async def tell(self, _: ObjectMeta, status: LLMDeploymentStatus, __: Mapping[str, Any]) -> int | None:
         if self.unreachable:
             raise Unreachable("no answer")
         self.written.append(status)
-        return True
+        if self.cut:
+            raise Unreachable("the connection was cut")
+        return len(self.written)
 
     def announce(self, _: ObjectMeta, news: Iterable[News]) -> None:
         self.news += news
@@ -142,6 +146,26 @@ def test_a_failure_that_cannot_be_told_stays_the_one_that_is_counted(monkeypatch
     monkeypatch.setattr(turns, "decide", ends_with_the_connection)
     with pytest.raises(KeyError):
         asyncio.run(turns.turn(world, KEY))
+
+
+def test_a_status_is_taken_back_of_which_nobody_knows_whether_it_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doors, world = staged()
+    asyncio.run(turns.turn(world, KEY))
+    well = doors.written[-1]
+    with monkeypatch.context() as broken:
+        broken.setattr(turns, "decide", fails)
+        doors.cut = True
+        with pytest.raises(KeyError):
+            asyncio.run(turns.turn(world, KEY))
+    assert doors.written[-1] != well
+    doors.cut = False
+    asyncio.run(turns.turn(world, KEY))
+    assert doors.written[-1] == well
+    told = len(doors.written)
+    asyncio.run(turns.turn(world, KEY))
+    assert len(doors.written) == told
 
 
 def test_what_the_api_server_answers_is_no_mistake_of_ours() -> None:

@@ -324,22 +324,26 @@ async def _write(
     world: World, deployment: LLMDeployment, after: LLMDeploymentStatus, body: Mapping[str, Any]
 ) -> None:
     """The status, where it says something new, and the events that this is worth."""
-    before = deployment.status
-    if after != before:
-        key = f"{deployment.namespace}/{deployment.name}"
-        if not await world.cluster.tell(deployment.metadata, after, body):
-            # It is gone, whatever the watch has told so far; another of its name gets turns of its own.
-            world.resources.remove(key, uid=deployment.metadata.uid)
-            world.forget(key)
-            return
-        world.resources.put_status(key, after.to_dict())
-        found = (
-            *news(before.conditions, after.conditions),
-            *ramp_news(before.ramp, after.ramp),
-            *warning_news(before.sets, after.sets),
-        )
-        world.books.decided(found)
-        world.cluster.announce(deployment.metadata, found)
+    before, key = deployment.status, f"{deployment.namespace}/{deployment.name}"
+    if after == before and key not in world.untold:
+        return
+    about = deployment.metadata
+    world.untold.add(key)
+    version = await world.cluster.tell(about, after, body)
+    world.untold.discard(key)
+    if version is None:
+        # It is gone, whatever the watch has told so far; another of its name gets turns of its own.
+        world.resources.remove(key, uid=about.uid)
+        world.forget(key)
+        return
+    world.resources.put_status(key, after.to_dict(), uid=about.uid, version=version)
+    found = (
+        *news(before.conditions, after.conditions),
+        *ramp_news(before.ramp, after.ramp),
+        *warning_news(before.sets, after.sets),
+    )
+    world.books.decided(found)
+    world.cluster.announce(about, found)
 
 
 async def _tell_unreadable(world: World, body: Mapping[str, Any], error: ValidationError) -> None:
