@@ -131,15 +131,18 @@ class Fleet:
         self._usage.remove_claim(key)
         self._claims_changed()
 
-    def promise(self, deployment: str, reservations: Collection[Reservation]) -> None:
-        """Devices promised to pods of a deployment that are not there yet, in place of what it was promised before."""
-        if self._promised.get(deployment, ()) == tuple(reservations):
-            return
+    def promise(self, deployment: str, reservations: Collection[Reservation]) -> bool:
+        """Devices promised to pods of a deployment that are not there yet, in place of what it was promised before. Returns whether any of
+        that is given back."""
+        before = self._promised.get(deployment, ())
+        if before == tuple(reservations):
+            return False
         if reservations:
             self._promised[deployment] = tuple(reservations)
         else:
             del self._promised[deployment]
         self._left = None
+        return bool(_by_pool(before) - _by_pool(reservations))
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Divides pools by these node selectors from now on. Where they have changed, this takes one pass over the fleet."""
@@ -315,6 +318,14 @@ def _is_coming(node: Node, one: NodeClass) -> bool:
     if one.gpu_product is None or node.reading.plugged:
         return False
     return all(offer.shape.device.gpu.vendor is Vendor.CPU for offer in node.offers)
+
+
+def _by_pool(reservations: Iterable[Reservation]) -> Counter[str]:
+    """Devices by the pool that they are promised of."""
+    found: Counter[str] = Counter()
+    for one in reservations:
+        found[one.pool] += one.devices * one.pods
+    return found
 
 
 def _pairs(selectors: Iterable[Mapping[str, str]]) -> set[Pair]:

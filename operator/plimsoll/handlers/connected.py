@@ -92,7 +92,7 @@ class Connected:
         return self.sight.fleet.fleet.divided(selector)
 
     def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
-        self.sight.fleet.fleet.promise(key, reservations)
+        self.sight.fleet.promise(key, reservations)
 
     def capabilities(self) -> Capabilities:
         return self.sight.capabilities

@@ -8,12 +8,13 @@ the node classes that the admin declares, and `notes` says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.fleet import Fleet
+from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.kinds import NODE, POD, Kind
@@ -103,6 +104,12 @@ class FleetSeen(Watched):
         else:
             self.fleet.add_pod(pod)
         self.changed()
+
+    def promise(self, key: str, reservations: Collection[Reservation]) -> None:
+        """Promises devices to pods of a deployment (namespace/name) that are not there yet, in place of what it was promised before. That some
+        were given back may be seen nowhere else: the pods may never have come."""
+        if self.fleet.promise(key, reservations):
+            self.changed()
 
     def changed(self) -> None:
         if self._settling is None:
