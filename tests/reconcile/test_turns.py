@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -166,6 +167,32 @@ def test_a_status_is_taken_back_of_which_nobody_knows_whether_it_was_written(
     told = len(doors.written)
     asyncio.run(turns.turn(world, KEY))
     assert len(doors.written) == told
+
+
+def test_a_clock_that_is_put_back_keeps_no_deployment_from_being_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, world = staged()
+    clock = {"now": 100_000.0}
+    world.now = lambda: clock["now"]
+    asyncio.run(turns.turn(world, KEY))
+    monkeypatch.setattr(turns, "_needs_nothing", lambda *_: True)
+    clock["now"] -= 3600
+    looked = []
+    for _ in range(10):
+        asyncio.run(turns.turn(world, KEY))
+        looked.append(world.looked_at[KEY] == clock["now"])
+        clock["now"] += turns.UNREADY_SECONDS / 3
+    assert looked == [True, False, False] * 3 + [True]
+
+
+def test_what_is_lost_since_a_moment_that_is_still_to_come_is_lost_since_now() -> None:
+    _, world = staged()
+    world.gone_since[KEY] = world.now() + 3600
+    lost = SimpleNamespace(lost=True, reservations=(), plan=SimpleNamespace(outcome=None))
+    seen = SimpleNamespace(direction=None, serving=Serving())
+    turns._remember(world, KEY, cast(Any, seen), cast(Any, lost))
+    assert world.gone_since[KEY] == world.now()
 
 
 def test_what_the_api_server_answers_is_no_mistake_of_ours() -> None:

@@ -83,7 +83,8 @@ async def turn(world: World, key: str) -> float | None:
 
 async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping[str, Any]) -> float:
     first = key not in world.looked_at
-    since = world.looked_at.setdefault(key, world.now())
+    # A moment that is still to come was noted before a clock was put back: it counts as now.
+    since = world.looked_at[key] = min(world.looked_at.get(key, world.now()), world.now())
     serving, unsteady = steady(world.serving(key), world.now())
     world.measured.look(key, serving)
     ready = get_condition(deployment.status.conditions, names.READY)
@@ -233,7 +234,7 @@ async def _nudge(world: World, key: str, seen: Seen, decision: Decision) -> floa
 
 def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
     if decision.lost:
-        world.gone_since.setdefault(key, world.now())
+        world.gone_since[key] = min(world.gone_since.get(key, world.now()), world.now())
     else:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
