@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -184,6 +185,26 @@ def test_a_clock_that_is_put_back_keeps_no_deployment_from_being_looked_at(
         looked.append(world.looked_at[KEY] == clock["now"])
         clock["now"] += turns.UNREADY_SECONDS / 3
     assert looked == [True, False, False] * 3 + [True]
+
+
+@pytest.mark.parametrize("error", [Unreachable("no answer"), KeyError("a mistake of ours")])
+def test_a_full_look_that_fails_is_still_to_be_had(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """The fleet had moved, and the API server did not answer just then: nobody looked again for minutes."""
+    _, world = staged()
+    asyncio.run(turns.turn(world, KEY))
+    monkeypatch.setattr(turns, "_needs_nothing", lambda *_: True)
+    world.looked_at[KEY] = 0.0
+    looks = []
+
+    async def decides(*_: object) -> None:
+        looks.append("full")
+        raise error
+
+    monkeypatch.setattr(turns, "_decide", decides)
+    for _ in range(2):
+        with suppress(type(error)):
+            asyncio.run(turns.turn(world, KEY))
+    assert looks == ["full"] * 2
 
 
 def test_what_is_lost_since_a_moment_that_is_still_to_come_is_lost_since_now() -> None:

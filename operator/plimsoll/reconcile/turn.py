@@ -73,11 +73,12 @@ async def turn(world: World, key: str) -> float | None:
         return None
     try:
         return await _turn(world, key, deployment, body)
-    except KubeError:
-        raise
     except Exception as error:
-        with suppress(KubeError):
-            await _tell_failed(world, key, error)
+        # What it was to look at is still to be looked at.
+        world.looked_at[key] = 0.0
+        if not isinstance(error, KubeError):
+            with suppress(KubeError):
+                await _tell_failed(world, key, error)
         raise
 
 
