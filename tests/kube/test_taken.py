@@ -1,4 +1,4 @@
-"""Devices that were promised to pods which never came: that they are free again is news to who waits for devices."""
+"""What is taken of the fleet, and what is told when it is free again: promised devices whose pods never came, pods of which two watches tell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.groups import Reservation
 from plimsoll.kube.door import Door
 from plimsoll.kube.fleet import SETTLE_SECONDS, FleetSeen
-from tests.facts.cluster import node
+from tests.facts.cluster import node, pod
 from tests.kube import virtual
 
 KEY = "team/chat"
@@ -44,3 +44,29 @@ def test_devices_that_are_given_back_are_told_of_like_any_that_become_free(
 
     virtual.run(main())
     assert bool(moves) is news
+
+
+@pytest.mark.parametrize("aside", [True, False], ids=["it serves no longer", "it is to serve"])
+def test_a_pod_that_goes_from_one_watch_to_the_other_takes_what_it_takes_whichever_tells_first(
+    aside: bool,
+) -> None:
+    """Somebody changes the label by which the two watches divide pods; the new one tells before the old one."""
+
+    async def main() -> None:
+        seen = FleetSeen(cast(Door, None), OperatorConfig(), lambda: None)
+        seen.fleet.add_node(node())
+        there, key = pod(), "team/p1"
+        if aside:
+            seen.serving_pod(key, there)
+            seen.others.put(there, as_of=None)
+            seen.serving_pod(key, None)
+        else:
+            seen.others.put(there, as_of=None)
+            seen.serving_pod(key, there)
+            seen.others.remove(there)
+        assert [pool.free_devices for pool in seen.fleet.inventory().pools] == [7]
+        seen.others.remove(there)
+        seen.serving_pod(key, None)
+        assert [pool.free_devices for pool in seen.fleet.inventory().pools] == [8]
+
+    virtual.run(main())
