@@ -16,7 +16,7 @@ from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import plan
 from plimsoll.simulate.arrivals import P95, P99
 from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
-from plimsoll.simulate.steps import limits_of
+from plimsoll.simulate.steps import steps_ahead
 from tests.planning.asking import deployment, facts, inventory, pool
 
 
@@ -107,8 +107,8 @@ def test_steps_are_chosen_ahead_where_the_engine_does_so(
     there, known = inventory(pool(nodes=1)), facts(asked)
     reading = read(asked, there, known, NOTHING, OperatorConfig())
     assert reading.task is not None
-    (chosen, *_), gpu = plan(asked, there, known).sets, reading.slots[0].gpu
-    assert limits_of(chosen, reading.task, replace(gpu, vendor=vendor)).steps_ahead is ahead
+    gpu = replace(reading.slots[0].gpu, vendor=vendor)
+    assert steps_ahead(reading.task, gpu) is ahead
 
 
 @pytest.mark.parametrize(

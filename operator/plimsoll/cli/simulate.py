@@ -24,13 +24,14 @@ from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.advice import better_plan
-from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
-from plimsoll.simulate.policies.registry import KINDS, Stage
+from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
 from plimsoll.simulate.seeds import Case
 from plimsoll.simulate.several import further
+from plimsoll.simulate.stages import Stages
 from plimsoll.simulate.traces import (
     MOST_DAYS,
     MOST_REQUESTS,
@@ -136,6 +137,14 @@ class Seed(click.IntRange):
     help="Crashes a day of each replica.",
 )
 @click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes that play policies, routers and worlds side by side; the answer is the same.  [default: as many as cores, where it is "
+    "long enough to be worth it]",
+)
+@click.option(
     "--html",
     "page",
     type=click.Path(),
@@ -157,6 +166,7 @@ def simulate_command(
     scale: float,
     seeds: tuple[int, ...],
     crashes: float,
+    jobs: int | None,
     page: str | None,
     online: bool,
     output: str,
@@ -183,20 +193,24 @@ def simulate_command(
     if page is not None:
         check_writable(page)
 
+    stages = Stages(
+        scenario=scenario,
+        trace=trace,
+        scale=scale,
+        begin_s=from_day * DAY_S,
+        span_s=None if days is None else days * DAY_S,
+        crashes=crashes,
+    )
+    _check_part(stages)
+
     def arrivals_of(seed: int) -> Arrivals:
-        drawn = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
+        drawn = stages.arrivals(seed)
         if not len(drawn):
             where = f" with seed {seed}" if len(seeds) > 1 else ""
             raise BadInput(
                 f"--scale {scale:g}: nothing arrives in the part that is replayed{where}; take more of it"
             )
         return drawn
-
-    def stage_of(seed: int) -> Stage:
-        world = scenario.world(seed, crashes_per_replica_day=crashes)
-        return Stage(
-            scenario=scenario, world=world, arrivals=arrivals if seed == seeds[0] else arrivals_of(seed)
-        )
 
     arrivals = arrivals_of(seeds[0])
     for other in seeds[1:]:
@@ -209,10 +223,10 @@ def simulate_command(
     ]
     # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
     better = asked.better(arrivals) if isinstance(trace, RequestTrace) else None
-    done = play(cases, stage_of, arrivals.span_s)
+    done = play(cases, stages, arrivals, jobs)
     report = Report(
         scenario=scenario,
-        world=scenario.world(seeds[0], crashes_per_replica_day=crashes),
+        world=stages.world(seeds[0]),
         arrivals=arrivals,
         scale=scale,
         from_day=from_day,
@@ -309,19 +323,16 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
     return Asked(question=question, deployment=deployment, declared=declared, plan=plan, scenario=scenario)
 
 
-def _arrivals(
-    trace: Trace, scenario: Scenario, *, seed: int, scale: float, begin_s: float, days: float | None
-) -> Arrivals:
+def _check_part(stages: Stages) -> None:
+    trace, begin_s, span_s, scale = stages.trace, stages.begin_s, stages.span_s, stages.scale
     if begin_s >= trace.span_s:
         raise BadInput(
             f"--from-day {begin_s / DAY_S:g}: the trace ends after {trace.span_s / DAY_S:.2f} days"
         )
-    span = None if days is None else days * DAY_S
-    end_s = trace.span_s if span is None else min(trace.span_s, begin_s + span)
+    end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
     about = expected(trace, begin_s, end_s, scale)
     if about > MOST_REQUESTS:
         raise BadInput(
             f"--trace: some {about:,.0f} requests would be replayed, at most {MOST_REQUESTS:,} are; take a part with --days, or less "
             "with --scale"
         )
-    return draw_arrivals(trace, scenario.lengths, seed=seed, scale=scale, begin_s=begin_s, span_s=span)

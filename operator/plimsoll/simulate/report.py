@@ -54,9 +54,12 @@ class Report:
             self.arrivals.span_s,
             currency=self.currency,
             pooled=self._pooled,
-            worlds=in_all_worlds(self.worlds, self.headline, alike=not self.scenario.sets),
+            worlds=in_all_worlds(
+                self.worlds, self.headline, first=self.world.seed, alike=not self.scenario.sets
+            ),
         )
-        missing = listed(self.missing, several=self.several) if self.missing else None
+        begun = {one.case.seed for one in self.worlds}
+        missing = listed(self.missing, begun, several=self.several) if self.missing else None
         return (
             *(() if missing is None else (f"stopped before its end; missing: {missing}",)),
             *said,

@@ -26,7 +26,7 @@ from plimsoll.planning.plan import Outcome, Plan, PlanSet
 from plimsoll.simulate.arrivals import Length, Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.several import Played, on_devices_of_their_own
-from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
+from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of, steps_ahead
 from plimsoll.simulate.tuning import Tunable, tunable_of
 from plimsoll.simulate.world import SCRAPE_S, Hardware, Site, World, draw_world
 
@@ -213,7 +213,8 @@ class _Given:
 
     def played(self, chosen: PlanSet, slot: Slot, budget: Budgeted, *, stands_by: bool = False) -> Played:
         """One set as it is simulated, with what the budget leaves it."""
-        task, limits, claim = self.task, limits_of(chosen, self.task, slot.gpu), claim_of(chosen)
+        task, claim = self.task, claim_of(chosen)
+        limits = limits_of(chosen, steps_ahead=steps_ahead(task, slot.gpu))
         return Played(
             gpu=str(chosen.hardware),
             layout=str(chosen.layout),
