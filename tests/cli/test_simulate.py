@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plimsoll import names
-from plimsoll.cli.simulate_page import WIDTH, ticks
+from plimsoll.cli.simulate_page import SHEET, ticks
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
@@ -233,7 +233,7 @@ def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
         float(one) for path in re.findall(r' d="([^"]+)"', text) for one in re.findall(r"[\d.]+", path)
     ]
     assert numbers
-    assert all(0 <= one <= WIDTH for one in numbers)
+    assert all(0 <= one <= SHEET.width for one in numbers)
     assert "nan" not in text.replace("hindsight", "").split("</style>")[1].lower()
     assert "http" not in text.replace("http-equiv", "")
 
