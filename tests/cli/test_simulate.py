@@ -97,7 +97,10 @@ def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests
     assert "requests are taken to be held in front of them" in said
     file.write_text(resource("chat", **{**SPEC, "scaling": sleepy, "replicas": 1}))
     awake = " ".join(simulated(str(file), requests).out.split())
-    assert "it never sleeps, whatever scaling.zero says" in awake
+    assert (
+        "the plan warns: scaling.zero has no effect: spec.replicas holds 1. What helps: leave replicas"
+        in awake
+    )
     file.write_text(resource("chat", **{**SPEC, "scaling": {"min": 3, "max": 6}}))
     short = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
     assert "2 replicas, no more and no fewer" in short, "less than the resource asks for"

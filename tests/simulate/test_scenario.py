@@ -171,3 +171,11 @@ def test_a_node_takes_as_long_as_the_admin_says_of_its_class(
 def test_what_is_simulated_though_it_would_not_be_so_is_said(spec: dict[str, Any], words: str | None) -> None:
     said = [one for one in scenario(**spec).left_out if "short of GPUs" in one or "spec.paused" in one]
     assert (words is not None and any(words in one for one in said)) or said == []
+
+
+def test_what_the_plan_warns_of_is_told_of_its_replay_and_its_notes_are_not() -> None:
+    asked: dict[str, Any] = {"scaling": {"max": 3, "zero": {"wake": {"annotation": True}}}, "replicas": 2}
+    assert scenario(**asked).warned == (
+        "scaling.zero has no effect: spec.replicas holds 2. What helps: leave replicas out",
+    )
+    assert scenario(scaling={"max": 3}).warned == ()
