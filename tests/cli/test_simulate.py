@@ -293,6 +293,10 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
         (("--html", "/none/out.html"), "cannot be written"),
         (("--html", "-"), "--html -: name a file; what is printed is the report itself"),
         (("--policy", "magic"), "magic"),
+        (
+            ("--policy", "hpa,keda"),
+            "'hpa,keda': give --policy once for each, as in --policy hpa --policy keda",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(llm: str, requests: str, arguments: tuple[str, ...], said: str):

@@ -68,6 +68,17 @@ class Seed(click.IntRange):
         return found
 
 
+class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before click 8.2
+    """A policy, or all; a list of them is told how several are given."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if "," in value:
+            each = " ".join(f"--policy {one.strip()}" for one in value.split(",") if one.strip())
+            self.fail(f"{value!r}: give --policy once for each, as in {each}", param, ctx)
+        found: str = super().convert(value, param, ctx)
+        return found
+
+
 @click.command("simulate", cls=inputs.OfFiles)
 @inputs.files_option
 @click.option(
@@ -85,7 +96,7 @@ class Seed(click.IntRange):
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice([*KINDS, "all"]),
+    type=PolicyName([*KINDS, "all"]),
     help=f"Who decides the replicas; may be given more than once.  [default: {', '.join(USUAL)}]",
 )
 @click.option(
@@ -137,8 +148,8 @@ class Seed(click.IntRange):
     help="Crashes a day of each replica.",
 )
 @click.option(
-    "--jobs",
     "-j",
+    "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
     help="Processes that play policies, routers and worlds side by side; the answer is the same.  [default: as many as cores, where it is "
