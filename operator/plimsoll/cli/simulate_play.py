@@ -17,8 +17,8 @@ from plimsoll.simulate.router import Routing
 from plimsoll.simulate.seeds import Case, InWorld, in_world
 from plimsoll.simulate.stages import Stages
 
-LIGHT: Final = 200_000
-"""Requests, over all that is played, below which it is over before processes would have begun."""
+LIGHT: Final = 500_000
+"""Requests, over all that is played, that take some ten seconds: with fewer, processes gain less than it takes to begin them."""
 HELD_MOST: Final = 20_000_000
 """Requests that all processes together hold unless somebody asks for more: each has its own copy of the trace, and of its world's requests."""
 
