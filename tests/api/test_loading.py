@@ -61,7 +61,7 @@ def one(spec: str) -> list[str]:
         ("  podLabels: {team: a b}", "spec.podLabels.team: must hold only letters, digits, '-', '_' and '.', and begin and end with a letter or a digit (found 'a b')"),
         ("  podAnnotations: {a: null}", "spec.podAnnotations.a: must be text; put it in quotes (found null)"),
         ("  podAnnotations: {a: {b: c}}", "spec.podAnnotations.a: must be text; write it as one block behind '|' (found {'b': 'c'})"),
-        ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4)"),
+        ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4, and max 2)"),
         (
             "  podPatches: [{op: add, path: /spec/hostname, value: chat}]",
             "spec.podPatches[0].value: not JSON text; write a string with its quotes, as '\"64Gi\"', or an object (found 'chat')",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException, new_client_from_config
+from kubernetes.config import ConfigException, kube_config, new_client_from_config
 from urllib3.exceptions import HTTPError
 
 TIMEOUT_SECONDS: Final = 30
@@ -30,8 +31,13 @@ def client_of(context: str | None) -> ApiClient:
     try:
         client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, ValueError) as error:
+        where = kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+        files = where.split(kube_config.ENV_KUBECONFIG_PATH_SEPARATOR)
+        if not any(Path(file).expanduser().exists() for file in files):
+            said = f"there is no kubeconfig at {where}; name yours in KUBECONFIG"
+            raise ContextUnknown(said) from None
         raise ContextUnknown(
-            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
+            f"{str(error).rstrip('.')}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
         ) from None
     return client
 

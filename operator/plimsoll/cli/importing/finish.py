@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll import names
+from plimsoll.api.problems import problems_of
 from plimsoll.api.v1alpha1 import LLMDeployment, LLMDeploymentSpec
 from plimsoll.cli.importing.draft import Draft, ImportProblem, name_from
 
@@ -79,19 +80,17 @@ def _compare_devices(draft: Draft, sizes: list[Any]) -> None:
 
 def _take_out(draft: Draft, error: ValidationError) -> None:
     taken = 0
-    for problem in error.errors():
+    for problem, said in zip(error.errors(), problems_of(error, LLMDeployment), strict=True):
         place = [
             part for part in problem["loc"] if isinstance(part, str) and not part.startswith("function-")
         ]
         field = str((problem.get("ctx") or {}).get("field", ""))
         if place[:1] == ["metadata"]:
-            raise ImportProblem(f"metadata.{'.'.join(place[1:])}: {problem['msg']}")
+            raise ImportProblem(str(said))
         path = _existing(draft, [*place[1:], *field.split(".")] if field else place[1:])
         if path in ("", "model", "model.source"):
-            raise ImportProblem(
-                f"spec.{'.'.join(place[1:])}: {problem['msg']} (it is {draft.get('model.source')!r})"
-            )
-        draft.remove(path, f"a deployment refuses it: {problem['msg']}")
+            raise ImportProblem(str(said))
+        draft.remove(path, f"a deployment refuses it: {said.message}")
         taken += 1
     if not taken:
         raise ImportProblem(f"the result is no valid LLMDeployment: {error}")
