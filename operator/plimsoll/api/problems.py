@@ -9,16 +9,8 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from plimsoll.api.base import (
-    DNS_LABEL,
-    DNS_SUBDOMAIN,
-    LABEL_KEY,
-    LABEL_VALUE,
-    PRINTABLE,
-    PRINTABLE_SPACE,
-)
 from plimsoll.api.elsewhere import field_meant, number_meant
-from plimsoll.api.v1alpha1.source import SPELLING
+from plimsoll.api.spellings import SPELLINGS
 
 WHAT_HELPS: Final = ". What helps: "
 """Between what is wrong and what would be right, where both are one text."""
@@ -119,18 +111,6 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "tuple_type": "must be a list",
     "value_error": "{error}",
 }
-_ENDS: Final = "and begin and end with a letter or a digit"
-_SPELLINGS: Final[Mapping[str, str]] = {
-    SPELLING: "must be hf://ORG/NAME or ORG/NAME, modelscope://ORG/NAME, s3://BUCKET/PATH, "
-    "oci://REGISTRY/REPOSITORY:TAG, pvc://CLAIM/PATH, or an absolute path",
-    DNS_LABEL: f"must hold only small letters, digits and '-', {_ENDS}",
-    DNS_SUBDOMAIN: f"must hold only small letters, digits, '-' and '.', {_ENDS}",
-    LABEL_KEY: f"a key must hold only letters, digits, '-', '_' and '.', {_ENDS}; a domain and '/' may stand before it",
-    LABEL_VALUE: f"must hold only letters, digits, '-', '_' and '.', {_ENDS}",
-    PRINTABLE: "must hold only ASCII letters, digits and signs, without spaces",
-    PRINTABLE_SPACE: "must hold only ASCII letters, digits, signs and spaces, on one line",
-}
-"""The patterns that cannot be read at a glance, in words."""
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -141,7 +121,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
     if detail["type"] == "string_type" and isinstance(detail["input"], dict | list):
         return "must be text; write it as one block behind '|'"
-    if detail["type"] == "string_pattern_mismatch" and (words := _SPELLINGS.get(detail["ctx"]["pattern"])):
+    if detail["type"] == "string_pattern_mismatch" and (words := SPELLINGS.get(detail["ctx"]["pattern"])):
         return words
     if detail["type"] == "literal_error" and isinstance(detail["input"], bool):
         # What YAML makes of a word: off, on, yes and no are none to it unless they are quoted.
