@@ -1,6 +1,8 @@
 """What people who know other tools type at first: each is either understood, or told what would be right here."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,38 @@ def test_an_address_that_is_none_is_told_how_a_service_is_forwarded():
     ran = plimsoll("bench", "chat", "--rate", "1")
     assert ran.code == 3
     assert "kubectl port-forward svc/NAME 8000:80 " in ran.err  # 80 is the Service's own port
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("version", "--version"),
+        ("help", "--help"),
+        ("validate", "plan -f FILE"),
+        ("apply", "kubectl apply -f FILE"),
+        ("status", "doctor"),
+        ("load", "bench"),
+    ],
+)
+def test_a_command_of_other_tools_is_told_what_does_the_same_here(word: str, hint: str):
+    ran = plimsoll(word)
+    assert ran.code == 3
+    assert hint in ran.err
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path):
+    many = "---\n".join(two_lines(f"a{number}") for number in range(40))  # more than a pipe holds
+    (tmp_path / "many.yaml").write_text(many)
+    command = [sys.executable, "-m", "plimsoll.cli", "render", "-f", str(tmp_path / "many.yaml"), "--fleet", "64xL4"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        said = running.stderr.read()
+        assert running.wait(timeout=60) == 0
+    assert b"error" not in said.lower()
+    assert b"Traceback" not in said
 
 
 @pytest.mark.parametrize("command", ["gpus", "models"])
