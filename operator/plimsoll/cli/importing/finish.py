@@ -38,6 +38,7 @@ def finish(draft: Draft) -> dict[str, Any]:
 
 
 def _document(draft: Draft) -> dict[str, Any]:
+    """The draft as an LLMDeployment, its groups in the API's order."""
     spec = _without_empty(draft.spec)
     metadata = {"name": name_from(str(draft.get("model.source"))), **draft.metadata}
     order = ["model", *(info.alias or name for name, info in LLMDeploymentSpec.model_fields.items())]
@@ -68,6 +69,7 @@ def _agree(draft: Draft) -> None:
 
 
 def _compare_devices(draft: Draft, sizes: list[Any]) -> None:
+    """Warn where a pod asks for more GPUs than its command uses."""
     used = 1
     for size in sizes:
         used *= size if isinstance(size, int) else 1
@@ -79,6 +81,7 @@ def _compare_devices(draft: Draft, sizes: list[Any]) -> None:
 
 
 def _take_out(draft: Draft, error: ValidationError) -> None:
+    """Take the fields out that the API refuses, each with its reason; raises ImportProblem for one without which there is no resource."""
     taken = 0
     for problem, said in zip(error.errors(), problems_of(error, LLMDeployment), strict=True):
         place = [
@@ -97,7 +100,7 @@ def _take_out(draft: Draft, error: ValidationError) -> None:
 
 
 def _existing(draft: Draft, parts: list[str]) -> str:
-    """The longest head of a path that the draft has."""
+    """The longest beginning of a path that the draft has a value for."""
     for end in range(len(parts), 0, -1):
         path = ".".join(parts[:end])
         if draft.get(path) is not None:
@@ -106,6 +109,7 @@ def _existing(draft: Draft, parts: list[str]) -> str:
 
 
 def _without_empty(value: Any) -> Any:
+    """The value without keys that hold nothing, at any depth."""
     if isinstance(value, dict):
         cleaned = {key: _without_empty(item) for key, item in value.items()}
         return {key: item for key, item in cleaned.items() if item not in ({}, [], None)}
