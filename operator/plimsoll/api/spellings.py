@@ -34,7 +34,7 @@ SPELLINGS: Final[Mapping[str, str]] = {
     PRINTABLE: "must hold only ASCII letters, digits and signs, without spaces",
     PRINTABLE_SPACE: "must hold only ASCII letters, digits, signs and spaces, on one line",
     ONE_LINE: "must be one line, without tabs",
-    METRIC_LABEL: "the name of a label must hold only letters, digits and '_', and begin with no digit",
+    METRIC_LABEL: "a name must hold only letters, digits and '_', and begin with no digit",
     HEADER_NAME: "the name of a header must hold only letters, digits, '-' and '_', and begin with a letter or a digit",
     HEADER_VALUE: "must hold only ASCII letters, digits, signs and spaces, and begin and end with no space",
     QUANTITY: "must be an amount as Kubernetes writes it, as 16Gi or 500M",
@@ -56,7 +56,6 @@ SPELLINGS: Final[Mapping[str, str]] = {
     r"^/[!-~]+$": "must be a JSON pointer that begins with '/', as /spec/containers/0/resources",
     r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$": "must be a path inside the volume that does not begin with '/'",
     r"^[-._A-Za-z0-9]+$": "must be a key: letters, digits, '-', '_' and '.'",
-    r"^[A-Za-z_][A-Za-z0-9_]*$": "must be a variable's name: letters, digits and '_', and no digit first",
     r"^[A-Za-z0-9][A-Za-z0-9._/-]*$": "must be a branch, a tag or a commit: letters, digits, '.', '_', '/' and '-'",
     r"^[a-z]([-a-z0-9]*[a-z0-9])?$": "must begin with a letter and hold only small letters, digits and '-', and not end with '-'",
 }  # fmt: skip
