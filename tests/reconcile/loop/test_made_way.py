@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
+import pytest
+
+from plimsoll.control.retune import RetuneMemory, Turned, advance
+from plimsoll.control.retune import Scene as Look
 from plimsoll.facts.serving import PodSeen, Stage
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.loop import retuning
 from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.world import World
 from tests.reconcile.loop.test_mixed import CHEAP, DEAR, SPEC, Mixed, two_pools
@@ -85,3 +90,20 @@ def test_while_a_turn_takes_long_it_is_told_once() -> None:
     assert kept is not None
     assert [act.reason for act in kept.acts].count("StartFailed") == 1
     assert KEY in world.directions
+
+
+def test_a_retune_that_would_begin_at_that_look_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One action a look: replicas that move to another set are one, though their number stays."""
+    stage, world, control = full()
+    stage.run(control, world, 40)
+    stage.news.clear()
+    looks: list[tuple[bool, bool]] = []
+
+    def noted(scene: Look, memory: RetuneMemory) -> Turned:
+        looks.append((any(one.reason == "StartFailed" for one in stage.news), scene.scaled))
+        return advance(scene, memory)
+
+    monkeypatch.setattr(retuning, "advance", noted)
+    stage.run(control, world, 20)
+    first = [told for told, _ in looks].index(True)
+    assert [scaled for _, scaled in looks[first - 2 : first + 2]] == [False, True, False, False]

@@ -166,7 +166,7 @@ class Scene:
     scaled_at: float | None = None
     """When replicas were last added."""
     scaled: bool = False
-    """Their number is changed at this very tick."""
+    """Their number, or how many of them each set has, is changed at this very tick."""
     fleet_gpus: float = 0.0
     fleet_retuning: float = 0.0
     """GPUs of the fleet whose sets are in a retune now, this one's aside."""

@@ -149,7 +149,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         data=data,
         busy=busy_of(subject, case.serving),
         scaled_at=role.up_at,
-        scaled=wish is not None and wish != _asked_before(case),
+        scaled=wish is not None and (wish != _asked_before(case) or so_far.record.shares != record.shares),
         fleet_gpus=tick.grounds.gpus,
         fleet_retuning=_others(subject.key, retuning),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
