@@ -96,7 +96,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
         lost = _lost(turn, view)
         units = sum(load.weight[name] * count for name, count in lost.items())
         within = role.bounds.min <= turn.there <= role.bounds.max
-        answer = _in_place(turn, view, placed, load.weight, lost, units) if within else None
+        answer = _in_place(turn, view, placed, load.weight, lost=lost, units=units) if within else None
         if answer is not None:
             return replace(answer, told=told)
         message = "no replica is ready yet to say what is needed"
@@ -140,7 +140,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
     )
     taken = sum(allotted.replicas.values()) - there
     told = telling.unmet(turn.role, allotted, wanted)
-    if not taken and (answer := _in_place(turn, view, placed, weight, lost, units)) is not None:
+    if not taken and (answer := _in_place(turn, view, placed, weight, lost=lost, units=units)) is not None:
         return replace(answer, told=told)
     if allotted.limit is not None and not taken:
         message = f"{says}; no more can be had now"
@@ -175,6 +175,7 @@ def _in_place(
     view: Asked,
     placed: Placing,
     weight: Mapping[str, float],
+    *,
     lost: Mapping[str, int],
     units: float,
 ) -> Answer | None:

@@ -222,8 +222,9 @@ def _planned(name: str, chosen: PlanSet, bears: tuple[Toleration, ...]) -> Plann
 def _runs(plan: Plan, chosen: PlanSet) -> str:
     if not plan.model_digest:
         return ""
-    plain = replace(chosen.settings, **dict.fromkeys(SETTINGS.values(), 0))
-    return codec.digest((plan.model_digest, plan.engine, plan.engine_version, codec.encode(plain)))
+    tuned = set(SETTINGS.values())
+    settings = {name: value for name, value in codec.encode(chosen.settings).items() if name not in tuned}
+    return codec.digest((plan.model_digest, plan.engine, plan.engine_version, settings))
 
 
 @cache
