@@ -13,13 +13,35 @@ from typing import Any, Final
 
 import yaml
 
+from plimsoll.api.config import OperatorConfig
+
 CHART: Final = Path(__file__).parent / "plimsoll"
-FREE: Final = (
-    "config", "resources", "affinity", "commonLabels", "podLabels", "podAnnotations", "nodeSelector",
-    "serviceAccount.annotations", "metrics.podMonitor.labels", "metrics.rules.labels",
-    "metrics.dashboards.labels", "metrics.dashboards.annotations", "webhook.namespaceSelector", "webhook.annotations",
-)  # fmt: skip
+FREE: Final = ("resources", "affinity", "webhook.namespaceSelector")
 """Maps whose keys are not the chart's to know."""
+TEXTS: Final = (
+    "commonLabels", "podLabels", "podAnnotations", "nodeSelector", "serviceAccount.annotations", "metrics.podMonitor.labels",
+    "metrics.rules.labels", "metrics.dashboards.labels", "metrics.dashboards.annotations", "webhook.annotations",
+)  # fmt: skip
+"""Maps of any keys to texts: a number there would pass helm, and be refused by the API server."""
+OWN_LABELS: Final = (
+    *(f"app.kubernetes.io/{part}" for part in ("name", "instance", "component", "version", "managed-by")),
+    "helm.sh/chart",
+    "plimsoll.dev/role",
+)
+"""Labels that the chart sets itself, some of which its selectors stand on."""
+PATTERNS: Final = {
+    "nameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
+    "fullnameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
+    "image.digest": "^(sha256:[0-9a-f]{64})?$",
+    "metrics.podMonitor.interval": "^([0-9]+(ms|s|m|h|d|w|y))+$",
+}
+NAMED: Final = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}  # fmt: skip
+ITEMS: Final = {
+    "namespaces": {"type": "string", "minLength": 1},
+    "imagePullSecrets": NAMED,
+    "env": NAMED,
+    "tolerations": {"type": "object"},
+}
 CHOICES: Final = {
     "image.pullPolicy": ["Always", "IfNotPresent", "Never"],
     "logLevel": ["debug", "info", "warning", "error"],
@@ -60,6 +82,14 @@ def schema(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     properties: dict[str, Any] = {"global": {"type": "object"}} if not above else {}
     for key, value in values.items():
         path = f"{above}{key}"
+        if path == "config":
+            properties[key] = admins_file()
+            continue
+        if path in TEXTS:
+            properties[key] = {"type": "object", "additionalProperties": {"type": "string"}}
+            if path in ("commonLabels", "podLabels"):
+                properties[key]["propertyNames"] = {"not": {"enum": list(OWN_LABELS)}}
+            continue
         if isinstance(value, dict) and path not in FREE:
             properties[key] = schema(value, f"{path}.")
             continue
@@ -70,9 +100,45 @@ def schema(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
             properties[key]["minimum"] = LEAST[path]
         if path in MOST:
             properties[key]["maximum"] = MOST[path]
-        if path == "namespaces":
-            properties[key]["items"] = {"type": "string", "minLength": 1}
+        if path in PATTERNS:
+            properties[key]["pattern"] = PATTERNS[path]
+        if path in ITEMS:
+            properties[key]["items"] = ITEMS[path]
     return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def admins_file() -> dict[str, Any]:
+    """The fields of the admin's file and what kind of value each takes, so that helm refuses what the operator could not start with.
+
+    What values are allowed the operator says, in better words. Of whole specs (presets and defaults) only that they are there.
+    """
+    whole = OperatorConfig.model_json_schema()
+
+    def shape(node: Mapping[str, Any]) -> dict[str, Any]:
+        if "$ref" in node:
+            node = whole["$defs"][node["$ref"].rpartition("/")[2]]
+        if "anyOf" in node:
+            kinds = [one for one in node["anyOf"] if one.get("type") != "null"]
+            return shape(kinds[0]) if len(kinds) == 1 else {}
+        kept: dict[str, Any] = {key: node[key] for key in ("type", "enum") if key in node}
+        if "properties" in node:
+            kept["additionalProperties"] = False
+            kept["properties"] = {name: or_nothing(shape(one)) for name, one in node["properties"].items()}
+        elif isinstance(node.get("additionalProperties"), Mapping):
+            kept["additionalProperties"] = shape(node["additionalProperties"])
+        if isinstance(node.get("items"), Mapping):
+            kept["items"] = shape(node["items"])
+        return kept
+
+    def or_nothing(kept: dict[str, Any]) -> dict[str, Any]:
+        """Of two files of values the later one takes a field back by null, which the operator reads as absent."""
+        more = {"type": [kept["type"], "null"]} if "type" in kept else {}
+        return kept | more | ({"enum": [*kept["enum"], None]} if "enum" in kept else {})
+
+    made = shape(whole)
+    for specs in ("presets", "defaults"):
+        made["properties"][specs] = {"type": "array", "items": {"type": "object"}}
+    return made
 
 
 def described(text: str) -> Iterator[tuple[str, str]]:

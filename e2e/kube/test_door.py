@@ -145,7 +145,8 @@ def test_no_more_are_under_way_than_is_allowed_and_writes_do_not_starve_reads(
     proxy: FaultProxy, through: Doors, maps: str
 ) -> None:
     async def does(door: Door) -> None:
-        with proxy.add(Delay(1.0), CHANGES):
+        # Long enough for a busy machine to begin as many as may be under way before the first of them ends, and to answer a read.
+        with proxy.add(Delay(3.0), CHANGES):
             writes = [
                 asyncio.create_task(door.apply(f"{maps}/n{index}", config_map(f"n{index}"), manager="test"))
                 for index in range(3 * WRITERS)

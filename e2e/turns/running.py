@@ -94,11 +94,14 @@ class Operator:
             return 0.0
 
     def turns_failed(self) -> float:
-        """But for those that the API server of a busy machine did not answer, or answered with a wish to be asked again."""
+        """But for those that the API server of a busy machine did not answer, or answered with a wish to be asked again; 0 before it
+        listens."""
+        try:
+            lines = self._samples("plimsoll_turns_failed_total")
+        except OSError:
+            return 0.0
         return sum(
-            float(line.split()[-1])
-            for line in self._samples("plimsoll_turns_failed_total")
-            if not any(f'reason="{one}"' in line for one in AGAIN)
+            float(line.split()[-1]) for line in lines if not any(f'reason="{one}"' in line for one in AGAIN)
         )
 
     def writes(self) -> int:

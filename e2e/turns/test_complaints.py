@@ -104,7 +104,7 @@ def test_ready_waits_for_a_gateway_that_has_accepted_long_ago(operator: Operator
 
 def test_a_node_of_a_shape_that_nobody_knows_ends_who_looks_at_it(operator: Operator, desk: Desk) -> None:
     """OME 140: its agent died on a machine that was in no table. Here such a node is passed over, and what can be served is."""
-    failed = operator.metric("plimsoll_turns_failed_total")
+    failed = operator.turns_failed()
     desk.cluster.api.create("/api/v1/nodes", strange(desk.cluster.api.items("/api/v1/nodes")[0]))
     try:
         desk.apply(replicas=2)
@@ -114,7 +114,7 @@ def test_a_node_of_a_shape_that_nobody_knows_ends_who_looks_at_it(operator: Oper
         assert eventually(lambda: desk.condition("Stalled", "strange")[0] == "True")
         assert "Z9000-SXM-1TB" in desk.message("Stalled", "strange")
         assert operator.process.poll() is None
-        assert operator.metric("plimsoll_turns_failed_total") == failed
+        assert operator.turns_failed() == failed
     finally:
         desk.cluster.api.delete(f"/api/v1/nodes/{STRANGE}")
 

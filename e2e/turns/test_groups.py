@@ -30,14 +30,19 @@ def test_a_group_that_gets_one_of_its_nodes_is_said_until_it_gets_the_other(
         for one in lab.api.items("/api/v1/nodes")
         if one["metadata"]["name"].startswith("wide")
     ]
+
+    def half() -> bool:
+        """A scheduler may hear late that nodes take no more pods, and give both one; then they are made again."""
+        lab.kubectl("-n", place.namespace, "delete", "pods", "--all", "--wait=false")
+        return place.says("Placed", "False", "GroupHalfScheduled")
+
     with Operator(lab, tmp_path):
         place.apply(model=LARGE, topology=WIDE)
         assert place.says("Ready", "True", "Serving")
         (first, second) = sorted(one["spec"]["nodeName"] for one in place.pods())
         try:
             lab.kubectl("cordon", *(name for name in nodes if name != first))
-            lab.kubectl("-n", place.namespace, "delete", "pods", "--all", "--wait=false")
-            assert place.says("Placed", "False", "GroupHalfScheduled")
+            assert any(half() for _ in range(3))
             assert "nodes for 1 of its 2 pods" in place.message("Placed")
         finally:
             lab.kubectl("uncordon", *nodes)

@@ -84,6 +84,12 @@ def by_gpu(place: Desk) -> dict[str, int]:
     return found
 
 
+def ready_by_gpu(place: Desk) -> dict[str, tuple[int, int]]:
+    """Replicas as the status tells them: how many are asked for in each pool, and how many of them serve."""
+    sets = place.get()["status"]["sets"]
+    return {one["pool"].split("-")[0]: (one["replicas"], one["ready"]) for one in sets}
+
+
 def cheapest_first(place: Desk, reached: Callable[[dict[str, int]], bool]) -> bool:
     """Whether it comes to that, with nothing on the dearer GPUs while the cheaper ones have room."""
     wrong: list[dict[str, int]] = []
@@ -119,9 +125,9 @@ def test_the_cheaper_pool_grows_first_and_the_dearer_one_goes_first_through_an_o
         assert place.says("Ready", "True", "Serving")
         assert place.says("ScalingLimited", "True", "AtMax")
         assert place.says("MetricsAvailable", "True", "Fresh"), "of the replicas of both"
+        # It serves before the last of them does.
+        assert eventually(lambda: ready_by_gpu(place) == {CHEAP: (2, 2), DEAR: (2, 2)}), operator.tail()
         status = place.get()["status"]
-        told = {one["pool"].split("-")[0]: (one["replicas"], one["ready"]) for one in status["sets"]}
-        assert told == {CHEAP: (2, 2), DEAR: (2, 2)}
         assert (status["ready"], status["plan"]["costPerHour"]) == ("4/4", "17.8")
         row = place.cluster.kubectl("-n", place.namespace, "get", "llm", "chat", "--no-headers").stdout
         assert "4/4" in row

@@ -57,11 +57,11 @@ def one(spec: str) -> list[str]:
             "spec.engine.env: 'A' is listed twice; each may stand there once (found [{'name': 'A', 'value': 'b'}, {'name': 'A', 'value': 'c'}])",
         ),
         ("  topology: {gpuProducts: [H100, H100]}", "spec.topology.gpuProducts: 'H100' is listed twice; each may stand there once (found ['H100', 'H100'])"),
-        ("  longContext: {ropeType: yarn, factor: '0.5'}", "spec.longContext.factor: has not the form ^[1-9][0-9]{0,8}(\\.[0-9]{1,6})?$ (found '0.5')"),
+        ("  longContext: {ropeType: yarn, factor: '0.5'}", "spec.longContext.factor: must be a number of at least 1 in plain digits, as 4 or 2.5 (found '0.5')"),
         ("  podLabels: {team: a b}", "spec.podLabels.team: must hold only letters, digits, '-', '_' and '.', and begin and end with a letter or a digit (found 'a b')"),
         ("  podAnnotations: {a: null}", "spec.podAnnotations.a: must be text; put it in quotes (found null)"),
         ("  podAnnotations: {a: {b: c}}", "spec.podAnnotations.a: must be text; write it as one block behind '|' (found {'b': 'c'})"),
-        ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4)"),
+        ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4, and max 2)"),
         (
             "  podPatches: [{op: add, path: /spec/hostname, value: chat}]",
             "spec.podPatches[0].value: not JSON text; write a string with its quotes, as '\"64Gi\"', or an object (found 'chat')",

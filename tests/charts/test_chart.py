@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -132,3 +135,60 @@ def test_secrets_and_webhook_configurations_may_be_touched_by_name_alone(file: P
 @pytest.mark.parametrize("file", sorted((CHART / "ci").glob("*.yaml")), ids=lambda file: Path(file).stem)
 def test_the_admins_part_of_each_set_of_values_is_one_that_the_operator_reads(file: Path) -> None:
     OperatorConfig.model_validate(yaml.safe_load(file.read_text()).get("config") or {})
+
+
+def schema_of(path: str) -> dict[str, Any]:
+    found: Any = json.loads((CHART / "values.schema.json").read_text())
+    for part in path.split("."):
+        found = found["properties"][part]
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["commonLabels", "podLabels", "podAnnotations", "nodeSelector", "serviceAccount.annotations"]
+    + [f"metrics.{kind}.labels" for kind in ("podMonitor", "rules", "dashboards")]
+    + ["metrics.dashboards.annotations", "webhook.annotations"],
+)  # fmt: skip
+def test_a_label_that_is_a_number_is_refused_by_helm_and_not_by_the_api_server(path: str) -> None:
+    assert schema_of(path)["additionalProperties"] == {"type": "string"}
+
+
+@pytest.mark.parametrize("path", ["commonLabels", "podLabels"])
+def test_a_label_that_the_chart_sets_itself_cannot_be_set_twice(path: str) -> None:
+    refused = schema_of(path)["propertyNames"]["not"]["enum"]
+    rendered = yaml.safe_load_all((ROOT / "tests/charts/golden/default.yaml").read_text())
+    (operator,) = (one for one in rendered if one and one["kind"] == "Deployment")
+    pod = operator["spec"]["template"]["metadata"]["labels"]
+    assert set(pod) <= set(refused)
+
+
+def test_a_field_that_the_admins_file_does_not_have_is_refused_before_a_pod_fails_of_it() -> None:
+    config = schema_of("config")
+    assert config["additionalProperties"] is False
+    assert set(config["properties"]) == {info.alias for info in OperatorConfig.model_fields.values()}
+    prices = config["properties"]["prices"]
+    assert prices["additionalProperties"] is False
+    assert prices["properties"]["gpuHour"]["items"]["properties"]["perHour"] == {"type": ["string", "null"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "good", "bad"),
+    [
+        ("fullnameOverride", ("", "plimsoll-a"), ("Plimsoll", "a_b", "-a", "1a")),
+        ("nameOverride", ("", "plimsoll"), ("Plimsoll",)),
+        ("image.digest", ("", f"sha256:{'0' * 64}"), ("abc", "0" * 64)),
+        ("metrics.podMonitor.interval", ("30s", "1m30s", "500ms"), ("30", "5x", "")),
+    ],
+)
+def test_a_text_that_no_object_may_hold_is_refused(
+    path: str, good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    pattern = re.compile(schema_of(path)["pattern"])
+    assert [text for text in good if not pattern.search(text)] == []
+    assert [text for text in bad if pattern.search(text)] == []
+
+
+def test_secrets_for_pulling_are_objects_with_a_name() -> None:
+    assert schema_of("imagePullSecrets")["items"]["required"] == ["name"]
+    assert schema_of("env")["items"]["required"] == ["name"]

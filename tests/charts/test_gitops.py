@@ -52,6 +52,24 @@ def test_the_check_is_registered_for_our_kind() -> None:
     assert f"resource.customizations.health.{names.GROUP}_{names.KIND}" == KEY
 
 
+def defaults_in_lists(schema: dict[str, Any], path: str, *, within: bool = False) -> list[str]:
+    found = [path] if within and "default" in schema else []
+    for name, inner in schema.get("properties", {}).items():
+        found += defaults_in_lists(inner, f"{path}.{name}" if path else name, within=within)
+    if isinstance(schema.get("items"), dict):
+        found += defaults_in_lists(schema["items"], f"{path}[]", within=True)
+    return found
+
+
+def test_every_default_that_argo_cd_would_take_for_a_difference_is_told() -> None:
+    """Its usual comparison passes over fields that are not declared, but compares the lists of a custom resource whole."""
+    crd = yaml.safe_load((CHART / "files" / "crd.yaml").read_text())
+    (version,) = crd["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    told = (CHART.parents[1] / "docs" / "gitops.md").read_text()
+    assert [path for path in defaults_in_lists(spec, "") if f"`{path}`" not in told] == []
+
+
 def said(case: str) -> dict[str, Condition]:
     return {one.type: one for one in status_after(STORIES[case], LLMDeploymentStatus(), NOW).conditions}
 

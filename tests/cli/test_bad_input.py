@@ -162,9 +162,8 @@ def test_values_that_yaml_takes_for_something_else_are_text_or_an_error():
     assert "quotes" in ran.err
 
 
-@pytest.mark.parametrize("file", ["missing.yaml", "."])
-def test_a_file_that_cannot_be_read(file: str, tmp_path: Path):
-    ran = plimsoll("plan", "-f", str(tmp_path / file), *FLEET)
+def test_a_file_that_cannot_be_read(tmp_path: Path):
+    ran = plimsoll("plan", "-f", str(tmp_path / "missing.yaml"), *FLEET)
     assert ran.code == 3
     assert "cannot be read" in ran.err
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plimsoll import names
-from plimsoll.cli.simulate_page import WIDTH, ticks
+from plimsoll.cli.simulate_page import SHEET, ticks
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
@@ -97,7 +97,10 @@ def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests
     assert "requests are taken to be held in front of them" in said
     file.write_text(resource("chat", **{**SPEC, "scaling": sleepy, "replicas": 1}))
     awake = " ".join(simulated(str(file), requests).out.split())
-    assert "it never sleeps, whatever scaling.zero says" in awake
+    assert (
+        "the plan warns: scaling.zero has no effect: spec.replicas holds 1. What helps: leave replicas"
+        in awake
+    )
     file.write_text(resource("chat", **{**SPEC, "scaling": {"min": 3, "max": 6}}))
     short = " ".join(simulated(str(file), requests, "--config", str(admin)).out.split())
     assert "2 replicas, no more and no fewer" in short, "less than the resource asks for"
@@ -233,7 +236,7 @@ def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
         float(one) for path in re.findall(r' d="([^"]+)"', text) for one in re.findall(r"[\d.]+", path)
     ]
     assert numbers
-    assert all(0 <= one <= WIDTH for one in numbers)
+    assert all(0 <= one <= SHEET.width for one in numbers)
     assert "nan" not in text.replace("hindsight", "").split("</style>")[1].lower()
     assert "http" not in text.replace("http-equiv", "")
 
@@ -290,6 +293,10 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
         (("--html", "/none/out.html"), "cannot be written"),
         (("--html", "-"), "--html -: name a file; what is printed is the report itself"),
         (("--policy", "magic"), "magic"),
+        (
+            ("--policy", "hpa,keda"),
+            "'hpa,keda': give --policy once for each, as in --policy hpa --policy keda",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(llm: str, requests: str, arguments: tuple[str, ...], said: str):

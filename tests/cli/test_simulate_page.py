@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.cli.page import page
-from plimsoll.cli.simulate_page import LEFT, LETTER, most_of, names_begin
+from plimsoll.cli.simulate_page import LETTER, SHEET, most_of, names_begin
 from plimsoll.simulate.fidelity import belief_error, kept
 from tests.cli.test_simulate import llm, rates, simulated
 
@@ -54,7 +54,7 @@ def test_heads_of_tables_are_small_so_that_the_last_column_is_seen_without_scrol
 def test_names_of_curves_stand_beside_one_another_however_long_they_are():
     names = ("H100-SXM-80GB", "A100-SXM-80GB", "L40S-48GB")
     begins = names_begin(names)
-    assert begins[0] == LEFT
+    assert begins[0] == SHEET.left
     assert all(
         begin + LETTER * len(name) < after
         for begin, after, name in zip(begins, begins[1:], names, strict=False)

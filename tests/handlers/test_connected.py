@@ -83,7 +83,7 @@ class Refusing(Slow):
         raise self._answer
 
 
-def told(door: Refusing) -> bool:
+def told(door: Refusing) -> int | None:
     seen = {"metadata": {"resourceVersion": "1"}}
     return asyncio.run(connected(door).tell(ABOUT, LLMDeploymentStatus(observed_generation=1), seen))
 

@@ -174,3 +174,22 @@ def test_one_that_is_there_already_is_as_good_as_made_and_a_refusal_is_told(erro
     assert door.paths == ["/api/v1/namespaces/team/pods"]
     assert woken == [], "our own write seen back wakes nobody"
     assert len(pods.of("team/chat")) == (error is None)
+
+
+SUCCEEDED = ended(0, "{}", "Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"), [(False, ["{}"]), (True, [])], ids=["it has ended", "it is gone again"]
+)
+def test_what_is_seen_of_a_pod_before_the_answer_that_it_was_made_is_newer(gone, told):
+    class Late(Answers):
+        async def create(self, *_, **__):
+            pods.put(item(status=SUCCEEDED))
+            if gone:
+                pods.forget("team/chat", "chat-facts-1")
+            return item()
+
+    pods = FactsPods(cast(Door, Late()), lambda _: None)
+    assert asyncio.run(pods.make(Manifest(Ref("v1", "Pod", "team", "chat-facts-1"), item()))) is None
+    assert [one.told for one in pods.of("team/chat")] == told

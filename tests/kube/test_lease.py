@@ -182,6 +182,18 @@ def test_whoever_is_cancelled_in_the_middle_of_a_write_leaves_nobody_waiting(ren
         run(does(step / 1000))
 
 
+def test_whoever_has_taken_it_too_slowly_takes_it_again() -> None:
+    """As where the server comes back only just, and each answer takes its time."""
+
+    async def does() -> None:
+        fates = iter(["slow", "slow"])
+        first = Contender(Server(lambda: next(fates, "")), "a")
+        await first.lease.acquire()
+        assert first.lease.held
+
+    run(does())
+
+
 def test_a_server_that_is_silent_keeps_nobody_from_ending() -> None:
     async def does() -> None:
         fates = iter(["", ""])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -140,6 +140,34 @@ def test_what_cannot_be_read_is_told_after_a_later_list() -> None:
         scene.server.away = False
         await scene.lists(3)
         assert scene.told == [(KEY, "u", 7), ("team/other", "u", 7)]
+        await scene.missed.stop()
+
+    virtual.run(main())
+
+
+def test_what_is_told_to_be_gone_while_it_is_read_is_not_there_again() -> None:
+    """The answer is from before its end."""
+
+    class Ending(Server):
+        ends: Callable[[], None]
+
+        async def pages(
+            self, path: str, *, fields: str = "", metadata: bool = False, **rest: Any
+        ) -> AsyncGenerator[Page, None]:
+            async for page in super().pages(path, fields=fields, metadata=metadata, **rest):
+                if fields:
+                    self.ends()
+                yield page
+
+    async def main() -> None:
+        server = Ending(resource(7))
+        scene = Scene(server)
+        server.ends = lambda: scene.resources.remove(KEY, uid="u")
+        scene.resources.put(KEY, resource(5))
+        scene.missed.start()
+        await scene.lists(2)
+        assert server.read
+        assert scene.told == []
         await scene.missed.stop()
 
     virtual.run(main())

@@ -130,3 +130,20 @@ def test_our_own_hand_on_a_pod_wakes_nobody_and_is_seen_all_the_same() -> None:
     pods.put(free)
     assert not Serving(sets=(SetSeen(name="a", replicas=1, pods=pods.of(KEY)["0a1b2c3d"]),)).loaded
     assert woken == [KEY]
+
+
+@pytest.mark.parametrize("label", [names.LABEL_SET, names.LABEL_DEPLOYMENT])
+def test_a_pod_whose_label_somebody_takes_off_serves_no_longer(label: str) -> None:
+    """That is how a pod is put aside to look at it, and its Deployment makes another one in its place."""
+    heard: list[tuple[str, bool]] = []
+    woken: list[str] = []
+    pods = Pods(cast("Door", None), woken.append, hears=lambda key, pod: heard.append((key, pod is not None)))
+    pods.put(pod(LAST))
+    aside = pod(LAST)
+    aside["metadata"]["labels"] = {name: value for name, value in LABELS.items() if name != label}
+    pods.put(aside)
+    assert "0a1b2c3d" not in pods.of(KEY)
+    assert woken.count(KEY) >= 2
+    assert heard[-1] == ("team/chat-0a1b2c3d-x", True), "what it takes of its node is still counted"
+    pods.remove(aside)
+    assert pods.all() == []

@@ -236,6 +236,15 @@ def test_a_file_that_cannot_be_read_is_said_to_be_one(tmp_path: Path):
             list(trace.lines)
 
 
+@pytest.mark.parametrize("ends", [b"", b"\xff" * 8], ids=["cut off", "damaged"])
+def test_a_gzipped_file_that_is_not_whole_is_not_said_to_be_of_another_form(tmp_path: Path, ends: bytes):
+    path, packed = tmp_path / "cut.csv.gz", gzip.compress(REQUESTS.encode())
+    path.write_bytes(packed[:-8] + ends)
+    said = r"is gzipped, and cut off or damaged .*; copy it anew"
+    with pytest.raises(LoadError, match=said), open_trace(path) as trace:
+        list(trace.lines)
+
+
 def test_a_file_of_utf_16_is_said_to_be_one(tmp_path: Path):
     path = tmp_path / "sheet.csv"
     path.write_bytes(REQUESTS.encode("utf-16"))

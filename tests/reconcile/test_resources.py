@@ -69,11 +69,37 @@ def test_what_is_kept_is_what_came_without_what_nobody_reads() -> None:
 def test_what_a_list_tells_again_is_no_news_and_takes_nothing_back_that_was_written_since() -> None:
     kept = Resources()
     kept.put("a/chat", BODY)
-    kept.put_status("a/chat", {"ready": "1/1"})
+    kept.put_status("a/chat", {"ready": "1/1"}, uid="1", version=6)
     assert not kept.put("a/chat", deepcopy(BODY))
     found = kept.get("a/chat")
     assert found is not None
     assert found["status"] == {"ready": "1/1"}
+
+
+def test_a_status_stands_that_we_wrote_after_an_edit_that_is_told_after_our_write() -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    kept.put_status("a/chat", {"ready": "1/1"}, uid="1", version=7)
+    assert kept.put("a/chat", changed("spec.replicas", 2))
+    found = kept.get("a/chat")
+    assert found is not None
+    assert (found["spec"]["replicas"], found["status"]) == (2, {"ready": "1/1"})
+    theirs = changed("status", {"ready": "0/1"})
+    theirs["metadata"]["resourceVersion"] = "8"
+    kept.put("a/chat", theirs)
+    found = kept.get("a/chat")
+    assert found is not None
+    assert found["status"] == {"ready": "0/1"}
+
+
+def test_a_status_is_not_that_of_a_resource_that_has_the_name_since() -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    kept.put("a/chat", changed("metadata.uid", "2"))
+    kept.put_status("a/chat", {"ready": "1/1"}, uid="1", version=5)
+    found = kept.get("a/chat")
+    assert found is not None
+    assert "status" not in found
 
 
 def test_what_is_gone_is_gone() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -40,6 +42,8 @@ class Doors:
     written: list[LLMDeploymentStatus] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
     unreachable: bool = False
+    cut: bool = False
+    """Whether a status is written and nobody hears of it."""
     refuses: tuple[KubeError, ...] = ()
     """Of what is asked of pods."""
 
@@ -63,11 +67,13 @@ class Doors:
     async def nudge(self, *_: object, **__: object) -> tuple[KubeError, ...]:
         return self.refuses
 
-    async def tell(self, _: ObjectMeta, status: LLMDeploymentStatus, __: Mapping[str, Any]) -> bool:
+    async def tell(self, _: ObjectMeta, status: LLMDeploymentStatus, __: Mapping[str, Any]) -> int | None:
         if self.unreachable:
             raise Unreachable("no answer")
         self.written.append(status)
-        return True
+        if self.cut:
+            raise Unreachable("the connection was cut")
+        return len(self.written)
 
     def announce(self, _: ObjectMeta, news: Iterable[News]) -> None:
         self.news += news
@@ -142,6 +148,72 @@ def test_a_failure_that_cannot_be_told_stays_the_one_that_is_counted(monkeypatch
     monkeypatch.setattr(turns, "decide", ends_with_the_connection)
     with pytest.raises(KeyError):
         asyncio.run(turns.turn(world, KEY))
+
+
+def test_a_status_is_taken_back_of_which_nobody_knows_whether_it_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doors, world = staged()
+    asyncio.run(turns.turn(world, KEY))
+    well = doors.written[-1]
+    with monkeypatch.context() as broken:
+        broken.setattr(turns, "decide", fails)
+        doors.cut = True
+        with pytest.raises(KeyError):
+            asyncio.run(turns.turn(world, KEY))
+    assert doors.written[-1] != well
+    doors.cut = False
+    asyncio.run(turns.turn(world, KEY))
+    assert doors.written[-1] == well
+    told = len(doors.written)
+    asyncio.run(turns.turn(world, KEY))
+    assert len(doors.written) == told
+
+
+def test_a_clock_that_is_put_back_keeps_no_deployment_from_being_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, world = staged()
+    clock = {"now": 100_000.0}
+    world.now = lambda: clock["now"]
+    asyncio.run(turns.turn(world, KEY))
+    monkeypatch.setattr(turns, "_needs_nothing", lambda *_: True)
+    clock["now"] -= 3600
+    looked = []
+    for _ in range(10):
+        asyncio.run(turns.turn(world, KEY))
+        looked.append(world.looked_at[KEY] == clock["now"])
+        clock["now"] += turns.UNREADY_SECONDS / 3
+    assert looked == [True, False, False] * 3 + [True]
+
+
+@pytest.mark.parametrize("error", [Unreachable("no answer"), KeyError("a mistake of ours")])
+def test_a_full_look_that_fails_is_still_to_be_had(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """The fleet had moved, and the API server did not answer just then: nobody looked again for minutes."""
+    _, world = staged()
+    asyncio.run(turns.turn(world, KEY))
+    monkeypatch.setattr(turns, "_needs_nothing", lambda *_: True)
+    world.looked_at[KEY] = 0.0
+    looks = []
+
+    async def decides(*_: object) -> None:
+        looks.append("full")
+        raise error
+
+    monkeypatch.setattr(turns, "_decide", decides)
+    for _ in range(2):
+        with suppress(type(error)):
+            asyncio.run(turns.turn(world, KEY))
+    assert looks == ["full"] * 2
+
+
+def test_what_is_lost_since_a_moment_that_is_still_to_come_is_lost_since_now() -> None:
+    _, world = staged()
+    world.gone_since[KEY] = world.now() + 3600
+    lost = SimpleNamespace(lost=True, reservations=(), plan=SimpleNamespace(outcome=None))
+    seen = SimpleNamespace(direction=None, serving=Serving())
+    turns._remember(world, KEY, cast(Any, seen), cast(Any, lost))
+    assert world.gone_since[KEY] == world.now()
 
 
 def test_what_the_api_server_answers_is_no_mistake_of_ours() -> None:

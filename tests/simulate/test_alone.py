@@ -79,22 +79,3 @@ def test_a_report_says_what_nobody_could_keep(cached: bool, said: str):
     assert said in note
     easy = replace(report, world=world(slo=Slo(ttft_p99_s=5.0)))
     assert not any("alone" in note for note in easy.notes)
-
-
-def test_prompts_that_no_replica_takes_are_counted_with_what_would_take_them():
-    report = Report(
-        scenario=SCENARIO,
-        world=world(),
-        arrivals=mixed(),
-        scale=1.0,
-        lengths_from_trace=True,
-        results={Routing.SERVICE: ()},
-    )
-    (note,) = [note for note in report.notes if "max_model_len" in note]
-    assert note.endswith("30 of 600; a larger workload.contextTokens takes them")
-    drawn = replace(report, lengths_from_trace=False, scenario=replace(SCENARIO, lengths_declared=True))
-    (note,) = [note for note in drawn.notes if "max_model_len" in note]
-    assert note.endswith(
-        "30 of 600; their lengths were drawn around those of spec.workload, the longest beyond its percentiles: a lower p99 "
-        "there has them drawn shorter, a larger workload.contextTokens has them taken"
-    )

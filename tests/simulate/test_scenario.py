@@ -16,7 +16,7 @@ from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import plan
 from plimsoll.simulate.arrivals import P95, P99
 from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
-from plimsoll.simulate.steps import limits_of
+from plimsoll.simulate.steps import steps_ahead
 from tests.planning.asking import deployment, facts, inventory, pool
 
 
@@ -107,8 +107,8 @@ def test_steps_are_chosen_ahead_where_the_engine_does_so(
     there, known = inventory(pool(nodes=1)), facts(asked)
     reading = read(asked, there, known, NOTHING, OperatorConfig())
     assert reading.task is not None
-    (chosen, *_), gpu = plan(asked, there, known).sets, reading.slots[0].gpu
-    assert limits_of(chosen, reading.task, replace(gpu, vendor=vendor)).steps_ahead is ahead
+    gpu = replace(reading.slots[0].gpu, vendor=vendor)
+    assert steps_ahead(reading.task, gpu) is ahead
 
 
 @pytest.mark.parametrize(
@@ -171,3 +171,11 @@ def test_a_node_takes_as_long_as_the_admin_says_of_its_class(
 def test_what_is_simulated_though_it_would_not_be_so_is_said(spec: dict[str, Any], words: str | None) -> None:
     said = [one for one in scenario(**spec).left_out if "short of GPUs" in one or "spec.paused" in one]
     assert (words is not None and any(words in one for one in said)) or said == []
+
+
+def test_what_the_plan_warns_of_is_told_of_its_replay_and_its_notes_are_not() -> None:
+    asked: dict[str, Any] = {"scaling": {"max": 3, "zero": {"wake": {"annotation": True}}}, "replicas": 2}
+    assert scenario(**asked).warned == (
+        "scaling.zero has no effect: spec.replicas holds 2. What helps: leave replicas out",
+    )
+    assert scenario(scaling={"max": 3}).warned == ()

@@ -68,6 +68,7 @@ SCENARIO = Scenario(
     slo=SLO,
     lengths=Lengths(input=Length(300, 0.5), output=Length(100, 0.5)),
     lengths_declared=True,
+    ceiling=131_072,
     least=1,
     most=10,
     bounded=True,

@@ -78,7 +78,7 @@ With the chart's `alerts.enabled` the operator that acts listens at the Service 
 ```sh
 kubectl -n plimsoll create secret tls plimsoll-alerts-tls --cert=tls.crt --key=tls.key
 kubectl -n plimsoll create secret generic plimsoll-alerts-token --from-literal=token="$(openssl rand -hex 32)"
-helm upgrade plimsoll charts/plimsoll -n plimsoll --reuse-values --set alerts.enabled=true \\
+helm upgrade plimsoll charts/plimsoll -n plimsoll --reset-then-reuse-values --set alerts.enabled=true \\
   --set alerts.certificateSecret=plimsoll-alerts-tls --set alerts.tokenSecret=plimsoll-alerts-token
 ```
 

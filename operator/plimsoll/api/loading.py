@@ -41,8 +41,11 @@ class Loaded:
         return self.deployments
 
 
-def load_deployments(text: str | bytes, *, file: str = "") -> Loaded:
-    """All LLMDeployments in a text; Lists are opened, objects of other groups passed over by name."""
+def load_deployments(text: str | bytes, *, file: str = "", one_of_many: bool = False) -> Loaded:
+    """All LLMDeployments in a text; Lists are opened, objects of other groups passed over by name.
+
+    Of a file that is `one_of_many` in a folder none is asked for: it may hold another file of ours, as a fleet, or nothing.
+    """
     deployments: list[LLMDeployment] = []
     problems: list[Problem] = []
     passed_over: list[str] = []
@@ -51,7 +54,7 @@ def load_deployments(text: str | bytes, *, file: str = "") -> Loaded:
     except SpecError as error:
         return Loaded((), tuple(_within(problem, file) for problem in error.problems))
     for number, document in enumerate(documents, start=1):
-        if _is_foreign(document):
+        if _is_foreign(document) or (one_of_many and _is_another_file_of_ours(document)):
             kind = show(document["kind"]).strip("'")
             passed_over.append(f"{kind} {_name(document) or ''}".rstrip())
             continue
@@ -60,7 +63,7 @@ def load_deployments(text: str | bytes, *, file: str = "") -> Loaded:
             deployments.append(_read(document, LLMDeployment, names.KIND))
         except SpecError as error:
             problems += [_within(problem, place) for problem in error.problems]
-    if len(documents) == len(passed_over):
+    if len(documents) == len(passed_over) and not one_of_many:
         found = ", ".join(passed_over[:MAX_NAMED]) + (", ..." if len(passed_over) > MAX_NAMED else "")
         problems.append(_within(Problem("", found, f"no {names.KIND} in it"), file))
     problems += _twice(deployments, file)
@@ -135,6 +138,10 @@ def _is_foreign(document: Any) -> bool:
     if not (isinstance(group, str) and isinstance(kind, str) and group and kind):
         return False
     return group.partition("/")[0] != names.GROUP and kind != names.KIND
+
+
+def _is_another_file_of_ours(document: Any) -> bool:
+    return isinstance(document, dict) and document.get("kind") in (names.CONFIG_KIND, "Fleet", "Snapshot")
 
 
 def _name(document: Any) -> str | None:

@@ -13,6 +13,7 @@ MAX_DIGITS: Final = 100  # of a number; what a field takes is far shorter
 MAX_VALUES: Final = 100_000  # about 4 s of reading; 1 MiB of real resources holds some 40,000
 
 _TAG: Final = "tag:yaml.org,2002:"
+_HEAD: Final = frozenset({"apiVersion", "kind"})
 _MERGE: Final = f"{_TAG}merge"
 _PLAIN: Final = ("null", "bool", "int", "float", "str", "seq", "map")
 _INT: Final = re.compile(r"[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
@@ -88,7 +89,9 @@ class PlainLoader(BoundedMerges, yaml.SafeLoader):
                 written = key.value if isinstance(key, yaml.ScalarNode) else "it"
                 raise _refused(f"a key must be text; put {written!r} in quotes", key)
             if key.value in seen:
-                raise _refused(f"{key.value!r} stands there twice; keep one", key)
+                apart = ", or where another resource begins, a line of --- parts the two"
+                whose = apart if key.value in _HEAD else ""
+                raise _refused(f"{key.value!r} stands there twice; keep one{whose}", key)
             seen.add(key.value)
         return node
 

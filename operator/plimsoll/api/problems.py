@@ -1,5 +1,6 @@
 """What is wrong with something a person wrote: which field, which value, and what would be right."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -8,19 +9,8 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from plimsoll.api.base import (
-    DNS_LABEL,
-    DNS_SUBDOMAIN,
-    HEADER_NAME,
-    HEADER_VALUE,
-    LABEL_KEY,
-    LABEL_VALUE,
-    METRIC_LABEL,
-    ONE_LINE,
-    PRINTABLE,
-    PRINTABLE_SPACE,
-)
-from plimsoll.api.v1alpha1.source import SPELLING
+from plimsoll.api.elsewhere import field_meant, number_meant
+from plimsoll.api.spellings import SPELLINGS
 
 WHAT_HELPS: Final = ". What helps: "
 """Between what is wrong and what would be right, where both are one text."""
@@ -68,10 +58,24 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     context: Mapping[str, Any] = detail.get("ctx", {})
     if detail["type"] in ("rule", "duplicate") and context.get("field"):
         path = f"{path}.{context['field']}" if path else context["field"]
-        found = _dig(detail["input"], context["field"])
-        return Problem(path, "" if found is None else show(found), _message(detail, model))
+        return Problem(
+            path, _found(detail["input"], context["field"], detail["msg"]), _message(detail, model)
+        )
     value = "" if detail["type"] in ("missing", "rule", "extra_forbidden") else show(detail["input"])
     return Problem(path, value, _message(detail, model))
+
+
+def _found(group: Any, field: str, message: str) -> str:
+    """The value of a field that broke a rule, and the values of the fields beside it that the rule names."""
+    found = _dig(group, field)
+    if found is None:
+        return ""
+    others = {
+        word: group[word]
+        for word in re.findall(r"[A-Za-z]+", message)
+        if word != field and isinstance(group.get(word), int | float)
+    }
+    return ", and ".join([show(found), *(f"{name} {show(value)}" for name, value in others.items())])
 
 
 def _path(location: Sequence[str | int]) -> str:
@@ -107,22 +111,6 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "tuple_type": "must be a list",
     "value_error": "{error}",
 }
-_ENDS: Final = "and begin and end with a letter or a digit"
-_SPELLINGS: Final[Mapping[str, str]] = {
-    SPELLING: "must be hf://ORG/NAME or ORG/NAME, modelscope://ORG/NAME, s3://BUCKET/PATH, "
-    "oci://REGISTRY/REPOSITORY:TAG, pvc://CLAIM/PATH, or an absolute path",
-    DNS_LABEL: f"must hold only small letters, digits and '-', {_ENDS}",
-    DNS_SUBDOMAIN: f"must hold only small letters, digits, '-' and '.', {_ENDS}",
-    LABEL_KEY: f"a key must hold only letters, digits, '-', '_' and '.', {_ENDS}; a domain and '/' may stand before it",
-    LABEL_VALUE: f"must hold only letters, digits, '-', '_' and '.', {_ENDS}",
-    PRINTABLE: "must hold only ASCII letters, digits and signs, without spaces",
-    PRINTABLE_SPACE: "must hold only ASCII letters, digits, signs and spaces, on one line",
-    ONE_LINE: "must be one line, without tabs",
-    METRIC_LABEL: "the name of a label must hold only letters, digits and '_', and begin with no digit",
-    HEADER_NAME: "the name of a header must hold only letters, digits, '-' and '_', and begin with a letter or a digit",
-    HEADER_VALUE: "must hold only ASCII letters, digits, signs and spaces, and begin and end with no space",
-}
-"""The patterns that cannot be read at a glance, in words."""
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -133,13 +121,15 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
     if detail["type"] == "string_type" and isinstance(detail["input"], dict | list):
         return "must be text; write it as one block behind '|'"
-    if detail["type"] == "string_pattern_mismatch" and (words := _SPELLINGS.get(detail["ctx"]["pattern"])):
+    if detail["type"] == "string_pattern_mismatch" and (words := SPELLINGS.get(detail["ctx"]["pattern"])):
         return words
     if detail["type"] == "literal_error" and isinstance(detail["input"], bool):
         # What YAML makes of a word: off, on, yes and no are none to it unless they are quoted.
         read = [word for word in _BOOLEAN[detail["input"]] if f"'{word}'" in detail["ctx"]["expected"]]
         quoted = f"; YAML reads {read[0]} as a boolean: write it in quotes" if read else ""
         return f"must be one of {detail['ctx']['expected']}{quoted}"
+    if detail["type"] == "int_type" and (meant := number_meant(str(detail["loc"][-1]), detail["input"])):
+        return f"must be a whole number; write it {meant}"
     if detail["type"] in _MESSAGES:
         return _MESSAGES[detail["type"]].format(**detail.get("ctx", {}))
     return detail["msg"][0].lower() + detail["msg"][1:]
@@ -153,9 +143,16 @@ def _unknown_field(location: Sequence[str | int], model: type[BaseModel]) -> str
     stem = str(name).removesuffix("s").casefold()
     begun = [one for one in known if len(stem) >= MIN_STEM and one.casefold().startswith(stem)]
     near = begun[:1] or near  # gpus means gpuProducts rather than groups
+    meant = "" if begun or parents[:1] != ["spec"] else field_meant(str(name))
+    if meant:
+        return f"is no known field; {meant}"
     if near:
         return f"is no known field; did you mean {near[0]}?"
-    elsewhere = [path for path in all_fields(model) if path.rpartition(".")[2] == name]
+    elsewhere = [
+        path
+        for path in all_fields(model)
+        if path.rpartition(".")[2] == name and not path.startswith("status.")
+    ]
     if elsewhere:
         return f"is no field of this group; did you mean {min(elsewhere, key=lambda p: (p.count('.'), p))}?"
     return f"is no known field; known here: {', '.join(sorted(known)) or 'none'}"

@@ -11,17 +11,36 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from typing import Final
 
 import click
 import yaml
 
 from plimsoll.cli.errors import BadInput
 from plimsoll.cli.importing import Fate, Imported, ImportProblem, import_text
-from plimsoll.cli.inputs import read_text
+from plimsoll.cli.inputs import engine, read_text
 from plimsoll.cli.output import print_data
 
+_NAME: Final = "metadata.name"
 
-@click.command("import")
+
+class OfWords(click.Command):
+    """A command whose argument is another command line. Where that stands without quotes, its options would be read as ours, and it is said how it is given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        told = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not told or told[0].startswith("-"):
+                raise
+            given = f"plimsoll import -- {shlex.join(told)}"
+            ctx.fail(
+                f"{error.option_name} is no option of import; give a command line in quotes, or as: {given}"
+            )
+
+
+@click.command("import", cls=OfWords)
 @click.argument("words", nargs=-1, metavar="[COMMAND_LINE | -- WORDS...]")
 @click.option("-f", "--filename", "file", metavar="FILE", help="Read the text from a file; - is stdin.")
 @click.option("--name", help="Name of the LLMDeployment. Default: the text's own, else after the model.")
@@ -51,6 +70,8 @@ def import_command(
       plimsoll import -f docker-compose.yaml
       kubectl get deployment chat -o yaml | plimsoll import -f -
     """
+    if engine_version is not None:
+        engine(engine_version)
     imported = _imported(_text(words, file), file, name, engine_version)
     if output == "json" or not sys.stdout.isatty():
         # On a terminal the comments over the resource say the same; in a pipe they would be out of sight.
@@ -86,6 +107,8 @@ def _imported(text: str, file: str | None, name: str | None, version: str | None
     try:
         return import_text(text, name=name, engine_version=version)
     except ImportProblem as error:
+        if name is not None and str(error).startswith(_NAME):
+            raise BadInput(f"--name{str(error).removeprefix(_NAME)}") from None
         where = "import" if file is None else "stdin" if file == "-" else file
         raise BadInput(f"{where}: {error}") from None
 

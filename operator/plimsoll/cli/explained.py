@@ -6,6 +6,7 @@ Five kinds of names are known: what the plan decided (max_model_len, replicas), 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -74,10 +75,9 @@ def _merged(deployment: LLMDeployment, config: OperatorConfig) -> Effective | No
 
 
 def _plain(name: str) -> str:
-    """maxModelLen, max-model-len and spec.max_model_len are the same name."""
-    return "".join(
-        letter for letter in name.removeprefix("spec.").lower() if letter.isalnum() or letter == "."
-    )
+    """maxModelLen, max-model-len, spec.max_model_len and what `kubectl explain` takes (llm.spec...) are the same name."""
+    inside = re.sub(r"^(llmdeployments?|llms?)?\.?spec\.", "", name.lower())
+    return "".join(letter for letter in inside if letter.isalnum() or letter == ".")
 
 
 def _flags() -> dict[str, str]:

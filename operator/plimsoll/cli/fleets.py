@@ -25,7 +25,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 NODE_GPUS: Final = 8
 """GPUs of a node where `--fleet` does not give their number."""
-_PART: Final = re.compile(r"^(?:(?P<nodes>[0-9]{1,5})x)?(?P<gpus>[0-9]{1,6})x(?P<product>[^x,][^,]*)$")
+MOST_NODES: Final = 99_999
+MOST_GPUS: Final = 999_999
+_PART: Final = re.compile(r"^(?:(?P<nodes>[0-9]+)x)?(?P<gpus>[0-9]+)x(?P<product>[^x,][^,]*)$")
+_NEARLY: Final = re.compile(
+    r"^(?:(?P<before>[0-9]{1,6})[x:*]?)?(?P<product>[A-Za-z]+[0-9][^,:*]*?)(?:[x:*](?P<after>[0-9]{1,6}))?$"
+)
+"""A pool in other spellings, as 8H100, H100:8, H100x8, or the product alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +134,11 @@ def fleet_document(text: str) -> dict[str, object]:
     for part in text.split(","):
         match = _PART.match(part.strip())
         if match is None or int(match["gpus"]) < 1:
-            wrong.append(
-                f"--fleet: {part.strip()!r} is no pool; write GPUSxPRODUCT or NODESxGPUSxPRODUCT, as 16xH100 or 4x2xL40S"
-            )
+            wrong.append(f"--fleet: {part.strip()!r} is no pool; {_pool_meant(part.strip())}")
+            continue
+        if int(match["gpus"]) > MOST_GPUS or int(match["nodes"] or 0) > MOST_NODES:
+            most = f"at most {MOST_NODES:,} nodes and at most {MOST_GPUS:,} GPUs"
+            wrong.append(f"--fleet: {part.strip()!r} is more than a pool may hold, {most}")
             continue
         gpus, product = int(match["gpus"]), match["product"].strip()
         if match["nodes"] is not None:
@@ -144,6 +152,17 @@ def fleet_document(text: str) -> dict[str, object]:
     if wrong:
         raise BadInput(*wrong)
     return {"apiVersion": names.API_VERSION, "kind": "Fleet", "pools": pools}
+
+
+def _pool_meant(part: str) -> str:
+    """How a pool in another spelling is written here."""
+    form = "write GPUSxPRODUCT or NODESxGPUSxPRODUCT, as 16xH100 or 4x2xL40S"
+    nearly = _NEARLY.match("".join(part.split()))
+    if nearly is None:
+        return form
+    number = nearly["before"] or nearly["after"]
+    meant = " or ".join(f"{gpus}x{nearly['product']}" for gpus in ([number] if number else [1, NODE_GPUS]))
+    return f"did you mean {meant}? ({form})"
 
 
 def from_cluster(context: str | None, config: OperatorConfig | None) -> Snapshot:

@@ -5,12 +5,13 @@ The fleet is read by `fleets`. Nothing is fetched unless `--online` is given, an
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from pydantic import ValidationError
@@ -28,6 +29,8 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.models import catalogue_names
 from plimsoll.facts.resolve import HubAccess, ModelUnknown, Resolver
 
+_OF_RESOURCES: Final = (".yaml", ".yml", ".json")
+
 files_option = click.option(
     "-f",
     "--filename",
@@ -35,7 +38,7 @@ files_option = click.option(
     multiple=True,
     type=click.Path(),
     metavar="FILE",
-    help="LLMDeployments, one or several; - is stdin. May be given more than once.",
+    help="LLMDeployments, one or several, or a folder of such files; - is stdin. May be given more than once.",
 )
 online_option = click.option(
     "--online", is_flag=True, help="Ask the model hub about models that the catalogue does not know."
@@ -49,13 +52,24 @@ config_option = click.option(
 
 
 class OfFiles(click.Command):
-    """A command that takes resources by -f. For a file name without the option it says so, where click would only complain of an argument."""
+    """A command that takes resources by -f. For a file's name without the option, and for a GPU's with --gpu, it says what was meant, where click
+    would only complain of an argument or propose another option.
+    """
 
     allow_extra_args = True
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            takes_fleet = any("--fleet" in option.opts for option in self.params)
+            if takes_fleet and error.option_name in ("--gpu", "--gpus"):
+                ctx.fail(f"no such option {error.option_name}: GPUs are a fleet, as --fleet 8xH100")
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         words = [*ctx.args, ctx.params.get("field") or ""]
-        file = next((word for word in words if word.endswith((".yaml", ".yml", ".json"))), None)
+        file = next((word for word in words if word.endswith(_OF_RESOURCES)), None)
         if file is not None:
             ctx.fail(f"{file} stands there alone; a file of resources is given as -f {file}")
         if ctx.args:
@@ -109,19 +123,33 @@ def read_text(name: str) -> bytes:
         raise BadInput(f"{name}: cannot be read: {error.strerror}; name a file, or - for stdin") from None
 
 
+def _files_of(name: str) -> list[str]:
+    """The files that a name stands for: of a folder those that kubectl would read too, in the order of their names."""
+    folder = Path(name)
+    if name == "-" or not folder.is_dir():
+        return [name]
+    inside = sorted(str(file) for file in folder.iterdir() if file.suffix in _OF_RESOURCES)
+    if not inside:
+        raise BadInput(f"{name}: holds no file that ends in .yaml, .yml or .json")
+    return inside
+
+
 def deployments(files: Sequence[str]) -> list[LLMDeployment]:
     """All resources of all files, or all their problems."""
     found: list[LLMDeployment] = []
     problems: list[Problem] = []
-    for name in files:
-        file = "stdin" if name == "-" else name
-        loaded = load_deployments(read_text(name), file=file)
+    opened = [(name, file) for name in files for file in _files_of(name)]
+    for name, path in opened:
+        file = "stdin" if path == "-" else path
+        loaded = load_deployments(read_text(path), file=file, one_of_many=path != name)
         if loaded.passed_over and not loaded.problems:
             note([f"{file}: passed over, as a plan reads nothing of it: {', '.join(loaded.passed_over)}"])
         found += loaded.deployments
         problems += loaded.problems
+    if opened and not found and not problems:
+        raise BadInput(f"{', '.join(files)}: no LLMDeployment in it")
     names = Counter(f"{one.namespace}/{one.name}" for one in found)
-    if len(files) > 1:
+    if len(opened) > 1:
         problems += [
             Problem(
                 "metadata.name",
@@ -147,6 +175,8 @@ def gpu(name: str) -> Gpu:
     try:
         return gpu_named(name)
     except UnknownGpu as error:
+        if "," in name or re.match(r"\d+x", name):
+            raise BadInput(f"--gpu: {name!r} is a fleet; give one GPU by its name, as H100") from None
         raise BadInput(f"--gpu: {error} (`plimsoll gpus` lists them all)") from None
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -47,8 +48,33 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+_ELSEWHERE: Final = {
+    "apply": "kubectl apply -f FILE does it, and the operator the rest; render prints what it would apply",
+    "describe": "kubectl describe llm NAME tells it; doctor looks further",
+    "diff": "render -f FILE | kubectl diff -f - does it",
+    "get": "kubectl get llm lists them; doctor says what is wrong with them",
+    "help": "write --help, also behind a command",
+    "lint": "plan -f FILE and a fleet tells every mistake of the file",
+    "load": "bench sends load, and ramp raises it",
+    "status": "kubectl get llm tells it in a line; doctor says what is wrong, and history what was decided",
+    "validate": "plan -f FILE and a fleet tells every mistake of the file",
+    "version": "write --version",
+}
+"""Words for which other tools have a command, and what does the same here."""
+
+
+class SeenEnough(Exception):
+    """Who reads our output (head, less) has seen enough. Of the error itself click would make exit code 1, which stands for nothing here."""
+
+
 class Commands(click.Group):
     """The commands in the order in which a newcomer needs them. Each module is loaded when its command is called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise SeenEnough from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         return list(COMMANDS)
@@ -65,7 +91,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
+            meant = _ELSEWHERE.get(args[0]) or (f"did you mean {near[0]}?" if near else "")
+            hint = meant or f"commands are {', '.join(COMMANDS)}"
             ctx.fail(f"no such command {args[0]!r}: {hint}")
         return super().resolve_command(ctx, args)
 
@@ -112,9 +139,10 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
     except click.Abort:
         note(["stopped by Ctrl-C before there was an answer"])
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; closing stderr keeps Python from complaining at exit.
-        sys.stderr.close()
+    except SeenEnough:
+        # What is still in the buffer goes nowhere, or Python would complain of it at exit.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if error.errno not in _CANNOT_HOLD_MORE:
             raise

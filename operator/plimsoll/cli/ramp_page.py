@@ -14,11 +14,11 @@ from typing import Final
 
 from plimsoll.cli.drawing import short
 from plimsoll.cli.page import Line, page, table
+from plimsoll.cli.page_svg import Sheet
 from plimsoll.cli.ramp_report import HEADS, comparison_row, step_row, summary
 from plimsoll.load.conclusions import Ramp, Step
 
-WIDTH, HEIGHT = 560, 320
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
+SHEET: Final = Sheet(width=560, height=320, left=64, right=16, top=16, bottom=44)
 LABEL = 28
 """Width that the label of a load takes."""
 
@@ -127,8 +127,8 @@ def _svg(chart: Chart, ramp: Ramp, unit: str) -> str:
     values += [] if chart.target is None else [chart.target]
     low, top = min(values) / 1.3 if chart.logarithmic else 0.0, max(values) * 1.2
     frame = Frame(
-        across=_scale([step.load for step in ramp.steps], LEFT, WIDTH - RIGHT, logarithmic=True),
-        up=_scale([low, top], HEIGHT - BOTTOM, TOP, logarithmic=chart.logarithmic),
+        across=_scale([step.load for step in ramp.steps], SHEET.left, SHEET.end, logarithmic=True),
+        up=_scale([low, top], SHEET.floor, SHEET.top, logarithmic=chart.logarithmic),
         top=top,
         ticks=_ticks(low, top, logarithmic=chart.logarithmic),
         unit=unit,
@@ -138,34 +138,32 @@ def _svg(chart: Chart, ramp: Ramp, unit: str) -> str:
         *_marks(chart, ramp, frame),
         *(part for line in chart.lines for part in _curve(line, chart, frame)),
     ]
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
+    return SHEET.picture(chart.title, parts)
 
 
 def _axes(chart: Chart, ramp: Ramp, frame: Frame) -> Iterator[str]:
     for tick in frame.ticks:
-        y = frame.up(tick)
-        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(tick)}</text>'
+        yield from SHEET.graded(frame.up(tick), tick)
     last = -math.inf
     for step in ramp.steps:
         x = frame.across(step.load)
         if x - last < LABEL:
             continue
         last = x
-        yield f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{step.load:g}</text>'
-    yield f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(frame.unit)}</text>'
-    yield f'<text x="4" y="{TOP - 4}">{escape(chart.unit)}</text>'
+        yield f'<text x="{x:.1f}" y="{SHEET.floor + 16}" text-anchor="middle">{step.load:g}</text>'
+    yield f'<text x="{(SHEET.left + SHEET.width) / 2:.0f}" y="{SHEET.height - 6}" text-anchor="middle">{escape(frame.unit)}</text>'
+    yield f'<text x="4" y="{SHEET.top - 4}">{escape(chart.unit)}</text>'
 
 
 def _marks(chart: Chart, ramp: Ramp, frame: Frame) -> Iterator[str]:
     if ramp.knee is not None and ramp.knee.load is not None:
         x = frame.across(ramp.knee.load)
-        yield f'<line class="knee" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-        yield f'<text class="knee" x="{x + 4:.1f}" y="{TOP + 10}">knee</text>'
+        yield f'<line class="knee" x1="{x:.1f}" x2="{x:.1f}" y1="{SHEET.top}" y2="{SHEET.floor}"/>'
+        yield f'<text class="knee" x="{x + 4:.1f}" y="{SHEET.top + 10}">knee</text>'
     if chart.target is not None:
         y = frame.up(chart.target)
-        yield f'<line class="target" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT + 4}" y="{y - 4:.1f}">target</text>'
+        yield SHEET.level("target", y)
+        yield f'<text x="{SHEET.left + 4}" y="{y - 4:.1f}">target</text>'
     if chart.even is not None:
         load, value = chart.even
         most = min(ramp.steps[-1].load, load * frame.top / value)

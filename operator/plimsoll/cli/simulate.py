@@ -24,13 +24,14 @@ from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.advice import better_plan
-from plimsoll.simulate.arrivals import Arrivals, draw_arrivals
-from plimsoll.simulate.policies.registry import KINDS, Stage
+from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
 from plimsoll.simulate.seeds import Case
 from plimsoll.simulate.several import further
+from plimsoll.simulate.stages import Stages
 from plimsoll.simulate.traces import (
     MOST_DAYS,
     MOST_REQUESTS,
@@ -67,6 +68,17 @@ class Seed(click.IntRange):
         return found
 
 
+class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before click 8.2
+    """A policy, or all; a list of them is told how several are given."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if "," in value:
+            each = " ".join(f"--policy {one.strip()}" for one in value.split(",") if one.strip())
+            self.fail(f"{value!r}: give --policy once for each, as in {each}", param, ctx)
+        found: str = super().convert(value, param, ctx)
+        return found
+
+
 @click.command("simulate", cls=inputs.OfFiles)
 @inputs.files_option
 @click.option(
@@ -84,7 +96,7 @@ class Seed(click.IntRange):
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice([*KINDS, "all"]),
+    type=PolicyName([*KINDS, "all"]),
     help=f"Who decides the replicas; may be given more than once.  [default: {', '.join(USUAL)}]",
 )
 @click.option(
@@ -136,6 +148,14 @@ class Seed(click.IntRange):
     help="Crashes a day of each replica.",
 )
 @click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes that play policies, routers and worlds side by side; the answer is the same.  [default: as many as cores, where it is "
+    "long enough to be worth it]",
+)
+@click.option(
     "--html",
     "page",
     type=click.Path(),
@@ -157,6 +177,7 @@ def simulate_command(
     scale: float,
     seeds: tuple[int, ...],
     crashes: float,
+    jobs: int | None,
     page: str | None,
     online: bool,
     output: str,
@@ -183,20 +204,24 @@ def simulate_command(
     if page is not None:
         check_writable(page)
 
+    stages = Stages(
+        scenario=scenario,
+        trace=trace,
+        scale=scale,
+        begin_s=from_day * DAY_S,
+        span_s=None if days is None else days * DAY_S,
+        crashes=crashes,
+    )
+    _check_part(stages)
+
     def arrivals_of(seed: int) -> Arrivals:
-        drawn = _arrivals(trace, scenario, seed=seed, scale=scale, begin_s=from_day * DAY_S, days=days)
+        drawn = stages.arrivals(seed)
         if not len(drawn):
             where = f" with seed {seed}" if len(seeds) > 1 else ""
             raise BadInput(
                 f"--scale {scale:g}: nothing arrives in the part that is replayed{where}; take more of it"
             )
         return drawn
-
-    def stage_of(seed: int) -> Stage:
-        world = scenario.world(seed, crashes_per_replica_day=crashes)
-        return Stage(
-            scenario=scenario, world=world, arrivals=arrivals if seed == seeds[0] else arrivals_of(seed)
-        )
 
     arrivals = arrivals_of(seeds[0])
     for other in seeds[1:]:
@@ -209,10 +234,10 @@ def simulate_command(
     ]
     # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
     better = asked.better(arrivals) if isinstance(trace, RequestTrace) else None
-    done = play(cases, stage_of, arrivals.span_s)
+    done = play(cases, stages, arrivals, jobs)
     report = Report(
         scenario=scenario,
-        world=scenario.world(seeds[0], crashes_per_replica_day=crashes),
+        world=stages.world(seeds[0]),
         arrivals=arrivals,
         scale=scale,
         from_day=from_day,
@@ -309,19 +334,16 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
     return Asked(question=question, deployment=deployment, declared=declared, plan=plan, scenario=scenario)
 
 
-def _arrivals(
-    trace: Trace, scenario: Scenario, *, seed: int, scale: float, begin_s: float, days: float | None
-) -> Arrivals:
+def _check_part(stages: Stages) -> None:
+    trace, begin_s, span_s, scale = stages.trace, stages.begin_s, stages.span_s, stages.scale
     if begin_s >= trace.span_s:
         raise BadInput(
             f"--from-day {begin_s / DAY_S:g}: the trace ends after {trace.span_s / DAY_S:.2f} days"
         )
-    span = None if days is None else days * DAY_S
-    end_s = trace.span_s if span is None else min(trace.span_s, begin_s + span)
+    end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
     about = expected(trace, begin_s, end_s, scale)
     if about > MOST_REQUESTS:
         raise BadInput(
             f"--trace: some {about:,.0f} requests would be replayed, at most {MOST_REQUESTS:,} are; take a part with --days, or less "
             "with --scale"
         )
-    return draw_arrivals(trace, scenario.lengths, seed=seed, scale=scale, begin_s=begin_s, span_s=span)

@@ -16,10 +16,10 @@ TOLD_EVERY_S: Final = 60.0
 
 
 class Bar:
-    """Virtual time as it passes, one bar a run."""
+    """Virtual time as it passes, one bar a run; or, where several run side by side, how many are done, one bar for all."""
 
-    def __init__(self, span_s: float) -> None:
-        self._span = span_s
+    def __init__(self, whole: float) -> None:
+        self._whole = whole
         self._name = ""
         self._drawn = sys.stderr.isatty()
         self._told_at = time.monotonic()
@@ -32,7 +32,7 @@ class Bar:
             transient=True,
             disable=not self._drawn,
         )
-        self._task: TaskID = self._progress.add_task("", total=span_s)
+        self._task: TaskID = self._progress.add_task("", total=whole)
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -44,12 +44,18 @@ class Bar:
         self._progress.stop()
 
     def begin(self, name: str) -> None:
+        """The next run, from its beginning."""
         self._name = name
         self._progress.reset(self._task, description=name)
 
+    def name(self, name: str) -> None:
+        """What goes on is called so from now on."""
+        self._name = name
+        self._progress.update(self._task, description=name)
+
     def __call__(self, now: float) -> None:
         if self._drawn:
-            self._progress.update(self._task, completed=min(now, self._span))
+            self._progress.update(self._task, completed=min(now, self._whole))
         elif time.monotonic() - self._told_at >= TOLD_EVERY_S:
             self._told_at = time.monotonic()
-            note([f"{self._name}: {100 * min(1.0, now / self._span):.0f}%"])
+            note([f"{self._name}: {100 * min(1.0, now / self._whole):.0f}%"])

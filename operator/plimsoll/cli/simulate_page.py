@@ -15,6 +15,7 @@ from typing import Final
 
 from plimsoll.cli.drawing import many, short
 from plimsoll.cli.page import Line, page, table
+from plimsoll.cli.page_svg import Sheet
 from plimsoll.cli.simulate_report import (
     HEADS,
     RETUNES,
@@ -36,8 +37,7 @@ from plimsoll.simulate.fidelity import short_error
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.tally import Point
 
-WIDTH, HEIGHT = 1100, 150
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 20
+SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
 LETTER: Final = 7.0
 """Room for one of a curve's name, in capitals of a wide font."""
 TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
@@ -55,7 +55,7 @@ td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Timeline:
     title: str
     lines: tuple[Line, ...]
     top: float | None = None
@@ -97,7 +97,7 @@ def _story(report: Report, one: Result) -> str:
     return f"<h2>{escape(heading)}</h2>{charts}{_actions(one)}{_retunes(one)}"
 
 
-def _charts(report: Report, one: Result) -> Iterator[Chart]:
+def _charts(report: Report, one: Result) -> Iterator[Timeline]:
     points = one.outcome.points
 
     def line(name: str, style: str, figure: Callable[[Point], float]) -> Line:
@@ -107,7 +107,7 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
     most = max(rates, default=0.0)
     replicas = max((point.told for point in points), default=1)
     scale = replicas / most if most else 0.0
-    yield Chart(
+    yield Timeline(
         title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest",
         lines=(
             line("arrivals", "c", lambda point: point.arrivals_per_s * scale),
@@ -117,7 +117,7 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
         steps=True,
     )
     if one.outcome.sets:
-        yield Chart(
+        yield Timeline(
             title="Replicas that are ready, by set",
             lines=tuple(
                 Line(played.gpu, "abc"[min(place, 2)], tuple((at, float(ready)) for at, ready in each.ready))
@@ -127,7 +127,7 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
             ),
             steps=True,
         )
-    yield Chart(
+    yield Timeline(
         title="KV cache in use, %: mean and the fullest replica",
         lines=(
             line("fullest", "b", lambda point: 100 * point.kv_most),
@@ -135,14 +135,14 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
         ),
         top=100.0,
     )
-    yield Chart(
+    yield Timeline(
         title="Requests waiting, over all replicas",
         lines=(line("waiting", "a", lambda point: float(point.waiting)),),
     )
     if one.outcome.figures.slo_pct is not None:
         served = tuple((at, 100 * share) for at, share in one.outcome.served)
         low = min(90.0, *(10 * int(share / 10) for _, share in served)) if served else 0.0
-        yield Chart(
+        yield Timeline(
             title="Within the limits, %: of first tokens or of gaps between tokens, whichever is less",
             lines=(Line("within", "a", served),),
             low=low,
@@ -151,22 +151,21 @@ def _charts(report: Report, one: Result) -> Iterator[Chart]:
         )
 
 
-def _svg(chart: Chart, span_s: float, one: Result) -> str:
+def _svg(chart: Timeline, span_s: float, one: Result) -> str:
     top = chart.top
     if top is None:
         top = most_of(max((value for line in chart.lines for _, value in line.points), default=0.0))
 
     def across(at: float) -> float:
-        return LEFT + at / span_s * (WIDTH - LEFT - RIGHT)
+        return SHEET.left + at / span_s * (SHEET.end - SHEET.left)
 
     def up(value: float) -> float:
         share = (min(value, top) - chart.low) / (top - chart.low)
-        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+        return SHEET.floor - share * (SHEET.floor - SHEET.top)
 
     parts = [*_grid(chart.low, top, span_s, across, up)]
     if chart.target is not None:
-        y = up(chart.target)
-        parts.append(f'<line class="target" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(SHEET.level("target", up(chart.target)))
     begins = names_begin([line.name for line in chart.lines])
     for line, left in zip(chart.lines, begins, strict=True):
         if line.points:
@@ -176,27 +175,26 @@ def _svg(chart: Chart, span_s: float, one: Result) -> str:
             end = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
             parts.append(f'<path class="line {line.style}" d="M{" ".join(places[0])}{path}{end}"/>')
             parts.append(
-                f'<text class="{line.style}" x="{left:.0f}" y="{TOP - 4}">{escape(line.name)}</text>'
+                f'<text class="{line.style}" x="{left:.0f}" y="{SHEET.top - 4}">{escape(line.name)}</text>'
             )
     for action in one.outcome.actions[:ACTIONS]:
         said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
-        parts.append(_mark("act", across(action.at), HEIGHT - BOTTOM + 6, said))
+        parts.append(_mark("act", across(action.at), SHEET.floor + 6, said))
     for act in one.outcome.acts[:ACTIONS]:
         at, change, step, why = retune_row(act)
-        parts.append(_mark("tune", across(act.at), TOP, f"{at} {change}: {step}: {why}"))
-    drawn = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">{"".join(parts)}</svg>'
-    return f'<div class="scroll chart">{drawn}</div>'
+        parts.append(_mark("tune", across(act.at), SHEET.top, f"{at} {change}: {step}: {why}"))
+    return f'<div class="scroll chart">{SHEET.picture(chart.title, parts)}</div>'
 
 
 def names_begin(names: Sequence[str]) -> list[float]:
     """Of each curve, from the left: what is scrolled on a narrow screen is seen there first."""
     widths = (LETTER * len(name) + 16 for name in names[:-1])
-    return list(accumulate(widths, initial=float(LEFT)))
+    return list(accumulate(widths, initial=float(SHEET.left)))
 
 
 def _mark(style: str, x: float, up_to: float, said: str) -> str:
     """From the axis to there; it tells what was done then."""
-    line = f'<line class="{style}" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{up_to}">'
+    line = f'<line class="{style}" x1="{x:.1f}" x2="{x:.1f}" y1="{SHEET.floor}" y2="{up_to}">'
     return f"{line}<title>{escape(said)}</title></line>"
 
 
@@ -212,12 +210,10 @@ def _grid(
 ) -> Iterator[str]:
     for part in range(5):
         value = low + (top - low) * part / 4
-        y = up(value)
-        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(value)}</text>'
+        yield from SHEET.graded(up(value), value)
     for at in ticks(span_s):
         x, anchor = across(at), "start" if not at else "middle"
-        yield f'<text x="{x:.1f}" y="{HEIGHT - 4}" text-anchor="{anchor}">{clock(at)}</text>'
+        yield f'<text x="{x:.1f}" y="{SHEET.height - 4}" text-anchor="{anchor}">{clock(at)}</text>'
 
 
 def ticks(span_s: float) -> Sequence[int]:

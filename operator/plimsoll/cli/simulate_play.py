@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
+from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.simulate_bar import Bar
+from plimsoll.cli.simulate_side import Ended, Part, Tell, parts_of, side_by_side
+from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Comparison, Result
-from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.seeds import Case, InWorld, in_world
+from plimsoll.simulate.stages import Stages
+
+LIGHT: Final = 500_000
+"""Requests, over all that is played, that take some ten seconds: with fewer, processes gain less than it takes to begin them."""
+HELD_MOST: Final = 20_000_000
+"""Requests that all processes together hold unless somebody asks for more: each has its own copy of the trace, and of its world's requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,28 +32,69 @@ class Done:
     missing: tuple[Case, ...]
 
 
-def play(cases: Sequence[Case], stage_of: Callable[[int], Stage], span_s: float) -> Done:
-    """What each came to; where somebody stops it, what was done by then, and the rest. One world after the other is made and left again, so that
-    several need no more memory than one."""
+def play(cases: Sequence[Case], stages: Stages, first: Arrivals, jobs: int | None) -> Done:
+    """What each case came to; where somebody stops it, what was done by then, and the rest. `first` are the arrivals of the first world, and
+    `jobs` how many processes may play; None: as many as are worth it."""
+    whole: dict[Case, Result] = {}
+    worlds: dict[Case, InWorld] = {}
+
+    def tell(case: Case, result: Result) -> None:
+        worlds[case] = in_world(case, result)
+        # Of further worlds the figures are enough, and stories are long.
+        if case.seed == cases[0].seed:
+            whole[case] = result
+
+    parts = parts_of(cases)
+    processes = min(len(parts), usual_jobs(len(first), len(cases)) if jobs is None else jobs)
+    try:
+        if processes > 1:
+            side_by_side(parts, stages, processes, tell)
+        else:
+            _one_by_one(parts, stages, first, tell)
+    except (KeyboardInterrupt, Ended) as stopped:
+        # The report is of the first world.
+        if isinstance(stopped, Ended):
+            if not whole:
+                raise BadInput(str(stopped)) from None
+            note([str(stopped)])
+        elif not whole:
+            raise
     results: dict[Routing, tuple[Result, ...]] = {}
-    worlds: list[InWorld] = []
-    several = cases[0].seed != cases[-1].seed
-    with Bar(span_s) as bar:
-        try:
-            for seed, of_seed in groupby(cases, key=lambda case: case.seed):
-                stage = stage_of(seed)
-                for routing, of_router in groupby(of_seed, key=lambda case: case.routing):
-                    comparison = Comparison(stage, routing=routing, progress=bar)
-                    for case in of_router:
-                        bar.begin(_said(case, len(worlds) + 1, len(cases), several=several))
-                        done = comparison.best(case.policy)
-                        if seed == cases[0].seed:
-                            results[routing] = (*results.get(routing, ()), done)
-                        worlds.append(in_world(case, done))
-        except KeyboardInterrupt:
-            if not worlds:
-                raise
-    return Done(results=results, worlds=tuple(worlds), missing=tuple(cases[len(worlds) :]))
+    for case in cases:
+        if case in whole:
+            results[case.routing] = (*results.get(case.routing, ()), whole[case])
+    return Done(
+        results=results,
+        worlds=tuple(worlds[case] for case in cases if case in worlds),
+        missing=tuple(case for case in cases if case not in worlds),
+    )
+
+
+def usual_jobs(requests: int, cases: int) -> int:
+    """How many processes are worth it for so many cases of so many requests each."""
+    if requests * cases < LIGHT:
+        return 1
+    return max(1, min(_cores(), HELD_MOST // requests))
+
+
+def _cores() -> int:
+    """Those that this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _one_by_one(parts: Sequence[Part], stages: Stages, first: Arrivals, tell: Tell) -> None:
+    """One world after the other is made and left again, so that several need no more memory than one."""
+    done, of = 0, sum(map(len, parts))
+    several = parts[0][0].seed != parts[-1][0].seed
+    with Bar(first.span_s) as bar:
+        for place, (seed, of_seed) in enumerate(groupby(parts, key=lambda part: part[0].seed)):
+            stage = stages.stage(seed, None if place else first)
+            for part in of_seed:
+                comparison = Comparison(stage, routing=part[0].routing, progress=bar)
+                for case in part:
+                    done += 1
+                    bar.begin(_said(case, done, of, several=several))
+                    tell(case, comparison.best(case.policy))
 
 
 def _said(case: Case, place: int, of: int, *, several: bool) -> str:

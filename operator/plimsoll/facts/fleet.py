@@ -63,6 +63,10 @@ class Fleet:
         self._slices_of: dict[str, dict[str, dra.Slice]] = {}
         self._promised: dict[str, tuple[Reservation, ...]] = {}
         """By deployment: devices for pods that are not there yet."""
+        self._became: dict[str, set[str]] = {}
+        """By a pool's key: other keys that its nodes, or those that may be made, have had since then, as selectors divide pools."""
+        self._declared: dict[str, str] = {}
+        """By node class: the key of the pool of nodes that may be made of it, where it is one of its own."""
         self._wanted = _pairs(selectors)
         """Labels that selectors name, by which pools are divided."""
         self._pods_seen = False
@@ -131,15 +135,18 @@ class Fleet:
         self._usage.remove_claim(key)
         self._claims_changed()
 
-    def promise(self, deployment: str, reservations: Collection[Reservation]) -> None:
-        """Devices promised to pods of a deployment that are not there yet, in place of what it was promised before."""
-        if self._promised.get(deployment, ()) == tuple(reservations):
-            return
+    def promise(self, deployment: str, reservations: Collection[Reservation]) -> bool:
+        """Devices promised to pods of a deployment that are not there yet, in place of what it was promised before. Returns whether any of
+        that is given back."""
+        before = self._promised.get(deployment, ())
+        if before == tuple(reservations):
+            return False
         if reservations:
             self._promised[deployment] = tuple(reservations)
         else:
             del self._promised[deployment]
         self._left = None
+        return bool(_by_pool(before) - _by_pool(reservations))
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Divides pools by these node selectors from now on. Where they have changed, this takes one pass over the fleet."""
@@ -179,6 +186,29 @@ class Fleet:
             for present in [one for one in self._present.values() if not changed.isdisjoint(one.node.pairs)]:
                 self.remove_node(present.node.name)
                 self._enter(present.node)
+                for before, after in zip(
+                    present.groups, self._present[present.node.name].groups, strict=True
+                ):
+                    self._has_become(before.key, after.key)
+            self._inventory = None
+
+    def _has_become(self, before: str, after: str) -> None:
+        if before != after:
+            self._became.setdefault(before, set()).add(after)
+
+    def _now(self, key: str, there: Collection[str]) -> set[str]:
+        """The pools that a pool's nodes are in by now."""
+        left, seen = [key], {key}
+        found = set()
+        while left:
+            one = left.pop()
+            if one in there:
+                found.add(one)
+                continue
+            new = self._became.get(one, set()) - seen
+            seen |= new
+            left += new
+        return found
 
     def leaving(self, name: str) -> str:
         """Why the pods on a node should leave it: cordoned or deleting. Empty where they need not, or the node is not known."""
@@ -248,10 +278,12 @@ class Fleet:
     def _less(self, inventory: Inventory, own: Collection[str]) -> Inventory:
         """The inventory without what is promised to deployments other than these."""
         promised: dict[str, list[Reservation]] = {}
+        there = frozenset(pool.key for pool in inventory.pools)
         for deployment, reservations in self._promised.items():
             if deployment not in own:
                 for one in reservations:
-                    promised.setdefault(one.pool, []).append(one)
+                    for key in self._now(one.pool, there):
+                        promised.setdefault(key, []).append(one)
         if not promised:
             return inventory
         pools = tuple(less(pool, sorted(promised.get(pool.key, ()))) for pool in inventory.pools)
@@ -308,6 +340,8 @@ class Fleet:
         selected = sorted(set(one.labels.items()) & self._wanted)
         empty = self._group(shape, shape.pool_key(selected)).declared(one.labels, nodes)
         pools[empty.key] = empty
+        self._has_become(self._declared.get(one.name, empty.key), empty.key)
+        self._declared[one.name] = empty.key
 
 
 def _is_coming(node: Node, one: NodeClass) -> bool:
@@ -315,6 +349,14 @@ def _is_coming(node: Node, one: NodeClass) -> bool:
     if one.gpu_product is None or node.reading.plugged:
         return False
     return all(offer.shape.device.gpu.vendor is Vendor.CPU for offer in node.offers)
+
+
+def _by_pool(reservations: Iterable[Reservation]) -> Counter[str]:
+    """Devices by the pool that they are promised of."""
+    found: Counter[str] = Counter()
+    for one in reservations:
+        found[one.pool] += one.devices * one.pods
+    return found
 
 
 def _pairs(selectors: Iterable[Mapping[str, str]]) -> set[Pair]:

@@ -92,7 +92,7 @@ class Connected:
         return self.sight.fleet.fleet.divided(selector)
 
     def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
-        self.sight.fleet.fleet.promise(key, reservations)
+        self.sight.fleet.promise(key, reservations)
 
     def capabilities(self) -> Capabilities:
         return self.sight.capabilities
@@ -118,16 +118,18 @@ class Connected:
         """Takes the node selectors that resources name: pools are divided by the labels in them."""
         self.sight.fleet.fleet.select(selectors)
 
-    async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> bool:
-        """Writes a status. Returns False where the resource is gone, or another one has its name by now."""
+    async def tell(
+        self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]
+    ) -> int | None:
+        """Writes a status. Returns the version that has it; None where the resource is gone, or another one has its name by now."""
         try:
-            await self._status.write(_owner(about), status.to_dict(), dict(seen))
+            version = await self._status.write(_owner(about), status.to_dict(), dict(seen))
         except Refused as error:
             if not (isinstance(error, NotFound) or is_another(error)):
                 raise
             self.forget(about.uid or "")
-            return False
-        return True
+            return None
+        return version or int(seen["metadata"]["resourceVersion"])
 
     def forget(self, uid: str) -> None:
         """The resource is gone."""

@@ -153,6 +153,7 @@ class Applier:
         ref = wanted.ref
         if child is not None and (child.leaving or child.owner_uid not in (owner.uid, "")):
             # A child of another uid belongs to a resource that had this name before; the garbage collector will delete it.
+            self._children.awaited(ref)
             applied.waiting.append(ref)
             return
         try:

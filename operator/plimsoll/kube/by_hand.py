@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from kubernetes.client import ApiClient
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException, new_client_from_config
+from kubernetes.config import ConfigException, kube_config, load_incluster_config, new_client_from_config
 from urllib3.exceptions import HTTPError
 
 TIMEOUT_SECONDS: Final = 30
@@ -26,14 +27,30 @@ class Unanswered(ClusterUnreadable):
 
 
 def client_of(context: str | None) -> ApiClient:
-    """A client for a context of the kubeconfig, or for the current one."""
+    """A client for a context of the kubeconfig, or for the current one; in a pod that has no kubeconfig, for the pod's own cluster, as kubectl does."""
+    where = kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+    files = where.split(kube_config.ENV_KUBECONFIG_PATH_SEPARATOR)
+    if not any(Path(file).expanduser().exists() for file in files):
+        return _client_of_the_pod(context, where)
     try:
         client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, ValueError) as error:
         raise ContextUnknown(
-            f"{error}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
+            f"{str(error).rstrip('.')}; check KUBECONFIG and the names that `kubectl config get-contexts` lists"
         ) from None
     return client
+
+
+def _client_of_the_pod(context: str | None, where: str) -> ApiClient:
+    missing = ContextUnknown(f"there is no kubeconfig at {where}; name yours in KUBECONFIG")
+    if context is not None:
+        raise missing
+    found = Configuration()
+    try:
+        load_incluster_config(found)  # type: ignore[no-untyped-call]
+    except ConfigException:
+        raise missing from None
+    return ApiClient(found)
 
 
 def call(

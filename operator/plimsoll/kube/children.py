@@ -109,6 +109,12 @@ class Children(Watched):
             else:
                 self._our_deletions.discard(known.uid)
 
+    def awaited(self, ref: Ref) -> None:
+        """The owner wants the name again of a child that is leaving, even if we have deleted that: its end wakes."""
+        known = self._known[ref.kind].get(ref)
+        if known is not None:
+            self._our_deletions.discard(known.uid)
+
     def seen(self, child: Child, *, as_of: int | None, first: bool) -> None:
         """A child was seen in a list of version `as_of`, or in an event where that is None. `first`: no list of its kind is complete yet."""
         known = self._known[child.ref.kind].get(child.ref)
@@ -119,20 +125,20 @@ class Children(Watched):
                 self._our_deletions.discard(known.uid)
             # At the start of the operator every deployment gets a turn anyway, as it is listed.
             quiet = first and known is None
-        elif known.version == child.version:
-            child = child._replace(clean=known.clean, leaving=known.leaving or child.leaving)
-            quiet = True
         else:
-            same = known.mark == child.mark
-            quiet = same and known.refused == child.refused
-            child = child._replace(clean=known.clean and same)
+            again = known.version == child.version
+            same = again or known.mark == child.mark
+            quiet = again or (same and known.refused == child.refused)
+            # Nothing takes a deletion back.
+            child = child._replace(clean=known.clean and same, leaving=known.leaving or child.leaving)
         self._keep(child)
         self._tell(child, quiet=quiet or child.uid in self._our_deletions)
 
     def gone(self, child: Child) -> None:
-        """A child was seen to be gone."""
+        """A child was seen to be gone at the version that it is given with."""
         known = self._known[child.ref.kind].get(child.ref)
-        if known is None or known.uid != child.uid:
+        if known is None or known.uid != child.uid or _older(child, known):
+            # Only our label was gone, and we have written it again since.
             return
         del self._known[child.ref.kind][child.ref]
         self._leave(known)
@@ -202,7 +208,7 @@ class _ChildrenSink:
             ours = self._namespace in ("", ref.namespace)
             # The list does not have what we have written since it was made.
             if ours and f"{ref.namespace}/{ref.name}" not in keys and int(child.version) <= as_of:
-                self._children.gone(child)
+                self._children.gone(child._replace(version=str(as_of)))
 
 
 def _newer(known: Child, child: Child, as_of: int | None) -> bool:

@@ -88,6 +88,10 @@ class Events:
             except KubeError as error:
                 self.dropped += 1
                 LOG.warning("event %s of %s was not told: %s", event.reason, event.owner.key, error)
+            except Exception:
+                # It must not end the task, as the next one may be sent.
+                self.dropped += 1
+                LOG.exception("event %s of %s was not told", event.reason, event.owner.key)
             finally:
                 self._waiting.task_done()
 

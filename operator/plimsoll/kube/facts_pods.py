@@ -21,6 +21,7 @@ from plimsoll.kube.pace import Pace
 from plimsoll.kube.pod_seen import pod_seen
 from plimsoll.kube.times import seconds
 from plimsoll.kube.watchers import Watched
+from plimsoll.kube.watching import key_of
 from plimsoll.objects import Manifest
 
 LOG: Final = logging.getLogger(__name__)
@@ -65,6 +66,8 @@ class FactsPods(Watched):
         self._wake = wake
         self._of: dict[str, dict[str, FactsPod]] = {}
         """Pods by deployment (namespace/name) and by their own name."""
+        self._unseen: set[str] = set()
+        """Pods (namespace/name) that are being made, as long as nothing is seen of them."""
 
     def start(self) -> None:
         for source in self._watchers.sources(POD, selector=FACTS_PODS):
@@ -77,6 +80,8 @@ class FactsPods(Watched):
 
     async def make(self, wanted: Manifest) -> KubeError | None:
         """Makes the pod. Returns why that failed; a pod of that name that is there already is as good."""
+        key = f"{wanted.ref.namespace}/{wanted.ref.name}"
+        self._unseen.add(key)
         try:
             made = await self._door.create(
                 POD.collection(wanted.ref.namespace),
@@ -88,7 +93,11 @@ class FactsPods(Watched):
             return None if error.already_exists else error
         except KubeError as error:
             return error
-        self.put(made, quiet=True)
+        finally:
+            unseen = key in self._unseen
+            self._unseen.discard(key)
+        if unseen:  # what was seen of it before this answer is newer
+            self.put(made, quiet=True)
         return None
 
     async def remove(self, namespace: str, pod: FactsPod) -> None:
@@ -100,6 +109,7 @@ class FactsPods(Watched):
 
     def put(self, item: Object, *, quiet: bool = False) -> None:
         owner = _owner(item)
+        self._unseen.discard(key_of(item))
         try:
             found = read_facts_pod(item)
         except _UNREADABLE as error:
@@ -114,6 +124,7 @@ class FactsPods(Watched):
                 self._wake(owner)
 
     def forget(self, owner: str, name: str) -> None:
+        self._unseen.discard(f"{owner.partition('/')[0]}/{name}")
         pods = self._of.get(owner, {})
         if pods.pop(name, None) is None:
             return

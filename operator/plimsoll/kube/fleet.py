@@ -8,12 +8,13 @@ the node classes that the admin declares, and `notes` says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.fleet import Fleet
+from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.kinds import NODE, POD, Kind
@@ -51,6 +52,10 @@ class FleetSeen(Watched):
         self.version = 0
         self.unread: dict[str, str] = {}
         """Why objects are not counted that cannot be read, by their key."""
+        self.others = _FleetSink(self, self.fleet.add_pod, self._other_is_gone)
+        """Takes pods that do not serve."""
+        self._serves: set[str] = set()
+        """Serving pods. When somebody changes a pod's label, one watch tells that it is there and another that it is gone, in any order."""
         self._moved = moved
         self._turned = turned
         self._settling: asyncio.TimerHandle | None = None
@@ -62,7 +67,7 @@ class FleetSeen(Watched):
             return
         fleet = self.fleet
         self._watch(NODE, _FleetSink(self, self._add_node, fleet.remove_node))
-        self._watch(POD, _FleetSink(self, fleet.add_pod, fleet.remove_pod), selector=OTHERS, fields=TAKING)
+        self._watch(POD, self.others, selector=OTHERS, fields=TAKING)
         if slices is not None:
             self._watch(slices, _FleetSink(self, fleet.add_slice, fleet.remove_slice))
         if claims is not None:
@@ -98,11 +103,24 @@ class FleetSeen(Watched):
         """A serving pod that is new or changed; None when it is gone."""
         if not self._sees_nodes:
             return
-        if pod is None:
-            self.fleet.remove_pod(key)
-        else:
+        if pod is not None:
+            self._serves.add(key)
             self.fleet.add_pod(pod)
+        else:
+            self._serves.discard(key)
+            if not self.others.knows(key):
+                self.fleet.remove_pod(key)
         self.changed()
+
+    def _other_is_gone(self, key: str) -> None:
+        if key not in self._serves:
+            self.fleet.remove_pod(key)
+
+    def promise(self, key: str, reservations: Collection[Reservation]) -> None:
+        """Promises devices to pods of a deployment (namespace/name) that are not there yet, in place of what it was promised before. That some
+        were given back may be seen nowhere else: the pods may never have come."""
+        if self.fleet.promise(key, reservations):
+            self.changed()
 
     def changed(self) -> None:
         if self._settling is None:
@@ -129,6 +147,9 @@ class _FleetSink:
         self._add = add
         self._remove = remove
         self._keys: set[str] = set()
+
+    def knows(self, key: str) -> bool:
+        return key in self._keys
 
     def put(self, item: Object, *, as_of: int | None) -> None:  # noqa: ARG002 - the fleet compares for itself
         key = key_of(item)

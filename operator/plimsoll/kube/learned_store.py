@@ -21,6 +21,7 @@ class Stored:
     text: str | None
     """None where there is no such object, or it has no text."""
     version: str = ""
+    """Of which object, and which version of it. Without the former an apply would make again what a person has removed since."""
 
 
 class LearnedStore:
@@ -49,12 +50,12 @@ class LearnedStore:
             "data": {names.LEARNED_KEY: text},
         }
         if version:
-            metadata["resourceVersion"] = version
+            metadata["uid"], metadata["resourceVersion"] = version.split()
             path = CONFIG_MAP.path(self._namespace, names.LEARNED)
             written = await self._door.apply(path, body, manager=MANAGER)
         else:
             written = await self._door.create(CONFIG_MAP.collection(self._namespace), body, manager=MANAGER)
-        return str(written["metadata"]["resourceVersion"])
+        return _version(written)
 
     async def _read(self, name: str) -> Stored:
         try:
@@ -62,4 +63,8 @@ class LearnedStore:
         except NotFound:
             return Stored(None)
         text = (found.get("data") or {}).get(names.LEARNED_KEY)
-        return Stored(text if isinstance(text, str) else None, str(found["metadata"]["resourceVersion"]))
+        return Stored(text if isinstance(text, str) else None, _version(found))
+
+
+def _version(item: Object) -> str:
+    return f"{item['metadata']['uid']} {item['metadata']['resourceVersion']}"

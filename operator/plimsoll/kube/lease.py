@@ -82,7 +82,8 @@ class Lease:
     async def acquire(self) -> None:
         """Returns once it is held. When cancelled before, it is given back in case it was taken."""
         try:
-            while not await self._attempt():
+            # An answer may come so late that it is not held any more.
+            while not (await self._attempt() and self.held):
                 await self._pace.sleep(RETRY_SECONDS * (1 + 0.2 * self._pace.chance()))
         except asyncio.CancelledError:
             await self.release()

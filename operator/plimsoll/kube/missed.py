@@ -100,10 +100,13 @@ class Missed(Watched):
     async def _read_one(self, key: str) -> None:
         """Reads a resource by listing it alone, as the operator has no right to get one."""
         namespace, _, name = key.partition("/")
+        before = self.known.version(key)
         pages = self._door.pages(OWNER.collection(namespace), fields=f"metadata.name={name}")
         async with aclosing(pages):
             async for page in pages:
                 for item in page.items:
+                    if before is not None and self.known.version(key) is None:
+                        continue  # that it is gone was told meanwhile, and this answer is from before that
                     if is_behind(self.known, key, int(item["metadata"]["resourceVersion"])):
                         LOG.warning("a change was never told", extra={"deployment": key})
                         self._found()

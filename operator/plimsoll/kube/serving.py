@@ -23,6 +23,7 @@ from plimsoll.kube.pod_seen import pod_seen
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
 from plimsoll.kube.watchers import Watched
+from plimsoll.kube.watching import key_of
 from plimsoll.objects import Bearer
 
 SERVING_PODS: Final = f"{names.LABEL_ROLE}={names.SERVING}"
@@ -49,6 +50,8 @@ class Pods(Watched):
         super().__init__(door, pace, namespaces)
         self._of: dict[str, dict[str, dict[str, PodSeen]]] = {}
         """Pods by deployment (namespace/name), by the set's label, and by their own name."""
+        self._places: dict[str, tuple[str, str]] = {}
+        """Deployment and set of each pod (namespace/name), which are others once somebody changes its labels."""
 
     def start(self) -> None:
         for source in self._watchers.sources(POD, selector=SERVING_PODS):
@@ -71,12 +74,16 @@ class Pods(Watched):
         }
 
     def put(self, item: Object) -> None:
-        owner, digest = _belongs(item)
-        key, seen = item["metadata"]["name"], pod_seen(item)
-        self._hears(f"{item['metadata']['namespace']}/{key}", item)
+        place, key = _belongs(item), key_of(item)
+        owner, digest = place
+        name, seen = item["metadata"]["name"], pod_seen(item)
+        if (earlier := self._places.get(key, place)) != place:
+            self.forget(*earlier, name)
+        self._hears(key, item)
+        self._places[key] = place
         pods = self._of.setdefault(owner, {}).setdefault(digest, {})
-        before = pods.get(key)
-        pods[key] = seen
+        before = pods.get(name)
+        pods[name] = seen
         if before != seen:
             self._wake(owner)
 
@@ -85,7 +92,9 @@ class Pods(Watched):
         self.forget(owner, digest, item["metadata"]["name"])
 
     def forget(self, owner: str, digest: str, name: str) -> None:
-        self._hears(f"{owner.partition('/')[0]}/{name}", None)
+        key = f"{owner.partition('/')[0]}/{name}"
+        self._hears(key, None)
+        self._places.pop(key, None)
         sets = self._of.get(owner, {})
         if sets.get(digest, {}).pop(name, None) is None:
             return

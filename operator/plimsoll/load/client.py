@@ -305,7 +305,7 @@ async def connected(
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise LoadError(
             f"{endpoint.url!r} is no address of an endpoint; write http://HOST:PORT, with or without /v1 "
-            "(kubectl port-forward svc/NAME 8000 gives a Service one)"
+            "(kubectl port-forward svc/NAME 8000:80 gives a Service one, http://localhost:8000)"
         )
     session = aiohttp.ClientSession(
         connector=connector()

@@ -125,7 +125,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     try:
         head, rows = _rows(iter(lines), name)
     except _UNREADABLE as error:
-        raise LoadError(f"{name}: {_NO_TEXT} ({error})") from None
+        raise LoadError(f"{name}: {_unread(error)}") from None
     columns = columns_of(head)
     if isinstance(columns, str):
         raise LoadError(f"{name}: {_above(head)}{columns}")
@@ -144,13 +144,16 @@ def _guessed(rows: Numbered, at: str, name: str) -> tuple[Numbered, float, str |
     try:
         seen = list(islice(rows, LOOKED_AT))
     except _UNREADABLE as error:
-        raise LoadError(f"{name}: {_NO_TEXT} ({error})") from None
+        raise LoadError(f"{name}: {_unread(error)}") from None
     found = unit_of((row for _, row in seen), at)
     unit_s, note = (1.0, None) if found is None else (found[0], f"{name}: {found[1]}")
     return chain(seen, rows), unit_s, note
 
 
-_NO_TEXT: Final = "is neither CSV nor JSON lines, in UTF-8, gzipped or not"
+def _unread(error: Exception) -> str:
+    if isinstance(error, EOFError | gzip.BadGzipFile | zlib.error):
+        return f"is gzipped, and cut off or damaged ({error}); copy it anew"
+    return f"is neither CSV nor JSON lines, in UTF-8, gzipped or not ({error})"
 
 
 def _above(head: Iterable[str]) -> str:
@@ -251,7 +254,7 @@ def _parsed(
             last = line.at
             yield line
     except _UNREADABLE as error:
-        raise LoadError(f"{name}, after line {place}: {_NO_TEXT} ({error})") from None
+        raise LoadError(f"{name}, after line {place}: {_unread(error)}") from None
     except ValueError as error:
         if isinstance(error, LoadError):
             raise

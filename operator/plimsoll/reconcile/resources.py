@@ -23,6 +23,8 @@ class _Packed(NamedTuple):
     mark: int
     """Hash of everything but the status, which we write ourselves."""
     body: bytes
+    told: int = 0
+    """The version in which our own last status stands. What is told of an older one has a status from before."""
 
 
 class Resources:
@@ -45,14 +47,19 @@ class Resources:
         bearer = Bearer(metadata["uid"], seconds(metadata.get("creationTimestamp")))
         if known is not None and known.bearer.uid != bearer.uid and known.version > version:
             return False
-        self._packed[key] = _Packed(bearer, version, mark, _pack(kept))
+        told = known.told if known is not None and known.bearer.uid == bearer.uid else 0
+        if version < told:
+            kept["status"] = (self.get(key) or {}).get("status") or {}
+        self._packed[key] = _Packed(bearer, version, mark, _pack(kept), told)
         return known is None or known.mark != mark or known.bearer.uid != bearer.uid
 
-    def put_status(self, key: str, status: Mapping[str, Any]) -> None:
-        """Keep a status that we have just written, before the watch tells of it."""
+    def put_status(self, key: str, status: Mapping[str, Any], *, uid: str | None, version: int) -> None:
+        """Keep a status that we have just written to the resource of this uid, which has it in this version, before the watch tells of it.
+        Another resource that has the name by now has a status of its own."""
         known, body = self._packed.get(key), self.get(key)
-        if known is not None and body is not None:
-            self._packed[key] = known._replace(body=_pack({**body, "status": status}))
+        if known is not None and body is not None and known.bearer.uid == uid:
+            told = max(known.told, version)
+            self._packed[key] = known._replace(body=_pack({**body, "status": status}), told=told)
 
     def remove(self, key: str, *, uid: str | None) -> None:
         """Forget the resource with this uid; another one that has its name by now stays."""

@@ -73,17 +73,19 @@ async def turn(world: World, key: str) -> float | None:
         return None
     try:
         return await _turn(world, key, deployment, body)
-    except KubeError:
-        raise
     except Exception as error:
-        with suppress(KubeError):
-            await _tell_failed(world, key, error)
+        # What it was to look at is still to be looked at.
+        world.looked_at[key] = 0.0
+        if not isinstance(error, KubeError):
+            with suppress(KubeError):
+                await _tell_failed(world, key, error)
         raise
 
 
 async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping[str, Any]) -> float:
     first = key not in world.looked_at
-    since = world.looked_at.setdefault(key, world.now())
+    # A moment that is still to come was noted before a clock was put back: it counts as now.
+    since = world.looked_at[key] = min(world.looked_at.get(key, world.now()), world.now())
     serving, unsteady = steady(world.serving(key), world.now())
     world.measured.look(key, serving)
     ready = get_condition(deployment.status.conditions, names.READY)
@@ -233,7 +235,7 @@ async def _nudge(world: World, key: str, seen: Seen, decision: Decision) -> floa
 
 def _remember(world: World, key: str, seen: Seen, decision: Decision) -> None:
     if decision.lost:
-        world.gone_since.setdefault(key, world.now())
+        world.gone_since[key] = min(world.gone_since.get(key, world.now()), world.now())
     else:
         world.gone_since.pop(key, None)
     short = decision.plan.outcome in (Outcome.SHORT, Outcome.DOES_NOT_FIT, Outcome.INVALID)
@@ -324,22 +326,26 @@ async def _write(
     world: World, deployment: LLMDeployment, after: LLMDeploymentStatus, body: Mapping[str, Any]
 ) -> None:
     """The status, where it says something new, and the events that this is worth."""
-    before = deployment.status
-    if after != before:
-        key = f"{deployment.namespace}/{deployment.name}"
-        if not await world.cluster.tell(deployment.metadata, after, body):
-            # It is gone, whatever the watch has told so far; another of its name gets turns of its own.
-            world.resources.remove(key, uid=deployment.metadata.uid)
-            world.forget(key)
-            return
-        world.resources.put_status(key, after.to_dict())
-        found = (
-            *news(before.conditions, after.conditions),
-            *ramp_news(before.ramp, after.ramp),
-            *warning_news(before.sets, after.sets),
-        )
-        world.books.decided(found)
-        world.cluster.announce(deployment.metadata, found)
+    before, key = deployment.status, f"{deployment.namespace}/{deployment.name}"
+    if after == before and key not in world.untold:
+        return
+    about = deployment.metadata
+    world.untold.add(key)
+    version = await world.cluster.tell(about, after, body)
+    world.untold.discard(key)
+    if version is None:
+        # It is gone, whatever the watch has told so far; another of its name gets turns of its own.
+        world.resources.remove(key, uid=about.uid)
+        world.forget(key)
+        return
+    world.resources.put_status(key, after.to_dict(), uid=about.uid, version=version)
+    found = (
+        *news(before.conditions, after.conditions),
+        *ramp_news(before.ramp, after.ramp),
+        *warning_news(before.sets, after.sets),
+    )
+    world.books.decided(found)
+    world.cluster.announce(about, found)
 
 
 async def _tell_unreadable(world: World, body: Mapping[str, Any], error: ValidationError) -> None:

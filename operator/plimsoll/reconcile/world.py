@@ -57,7 +57,9 @@ class Cluster(Protocol):
     async def nudge(
         self, namespace: str, *, gone: Iterable[PodSeen], loaded: Iterable[PodSeen]
     ) -> tuple[KubeError, ...]: ...
-    async def tell(self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]) -> bool: ...
+    async def tell(
+        self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]
+    ) -> int | None: ...
     def announce(self, about: ObjectMeta, news: Iterable[News]) -> None: ...
 
 
@@ -96,6 +98,8 @@ class World:
     """Deployments that a change of the fleet may help."""
     unmoved: dict[str, int] = field(default_factory=dict)
     """By deployment: how many turns in a row could not do what has to be done to pods directly."""
+    untold: set[str] = field(default_factory=set)
+    """Deployments of which nobody knows what status they have, as the answer to a write was lost."""
     books: Books = field(default_factory=Books)
     """What the operator's own metrics tell of deployments."""
     directions: dict[str, Direction] = field(default_factory=dict)
@@ -185,6 +189,7 @@ class World:
         self.looked_at.pop(key, None)
         self.hungry.discard(key)
         self.unmoved.pop(key, None)
+        self.untold.discard(key)
         self.books.forget(key)
         self.directions.pop(key, None)
         self.directed.pop(key, None)

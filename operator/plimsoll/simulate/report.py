@@ -14,6 +14,7 @@ from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.gateway import Wake
+from plimsoll.simulate.overlong import overlong
 from plimsoll.simulate.policies.registry import KINDS, STATIC
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario
@@ -54,9 +55,12 @@ class Report:
             self.arrivals.span_s,
             currency=self.currency,
             pooled=self._pooled,
-            worlds=in_all_worlds(self.worlds, self.headline, alike=not self.scenario.sets),
+            worlds=in_all_worlds(
+                self.worlds, self.headline, first=self.world.seed, alike=not self.scenario.sets
+            ),
         )
-        missing = listed(self.missing, several=self.several) if self.missing else None
+        begun = {one.case.seed for one in self.worlds}
+        missing = listed(self.missing, begun, several=self.several) if self.missing else None
         return (
             *(() if missing is None else (f"stopped before its end; missing: {missing}",)),
             *said,
@@ -107,24 +111,14 @@ def _scenario_notes(report: Report) -> Sequence[str]:
         notes.append(
             f"the resource has no scaling.max; what its devices hold was allowed, {counted(scenario.most, 'replica')}"
         )
+    notes += [f"the plan warns: {one}" for one in scenario.warned]
     notes += scenario.left_out
     if scenario.sets:
         notes += _sets_notes(scenario)
     if scenario.zero is not None:
         notes += _sleep_notes(scenario.zero)
-    limits = scenario.limits
-    longest = sum(tokens >= limits.max_model_len for tokens in report.arrivals.inputs)
-    if longest:
-        cure = "a larger workload.contextTokens takes them"
-        if not report.lengths_from_trace:
-            cure = (
-                "their lengths were drawn around those of spec.workload, the longest beyond its percentiles: a lower p99 there has them "
-                "drawn shorter, a larger workload.contextTokens has them taken"
-            )
-        notes.append(
-            f"prompts longer than max_model_len {limits.max_model_len:,} are refused, whatever the policy: {longest:,} of "
-            f"{len(report.arrivals):,}; {cure}"
-        )
+    limit = max(one.limits.max_model_len for one in report.world.sites)
+    notes += overlong(report.arrivals, limit, scenario.ceiling, drawn=not report.lengths_from_trace)
     late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
     if 1000 * late >= asked:
         cached = ", but for those whose beginning is cached" if report.arrivals.prefixes is not None else ""

@@ -14,6 +14,7 @@ from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.law import up_window_s
 from plimsoll.control.situation import ZERO_AFTER_S, Capacity, Slo
+from plimsoll.planning.ask.context_length import model_ceiling
 from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
 from plimsoll.planning.ask.task import Task
@@ -22,13 +23,14 @@ from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import Slot, device_part, same_devices
-from plimsoll.planning.plan import Outcome, Plan, PlanSet
+from plimsoll.planning.plan import Outcome, Plan, PlanSet, Severity
 from plimsoll.simulate.arrivals import Length, Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.several import Played, on_devices_of_their_own
-from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
+from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of, steps_ahead
 from plimsoll.simulate.tuning import Tunable, tunable_of
 from plimsoll.simulate.world import SCRAPE_S, Hardware, Site, World, draw_world
+from plimsoll.status.findings import sentence
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
@@ -60,6 +62,8 @@ class Scenario:
     slo: Slo
     lengths: Lengths
     lengths_declared: bool
+    ceiling: int
+    """Tokens that the model is made for, of a prompt and its answer together."""
     least: int
     most: int
     """How many replicas the resource allows and the fleet has room for. Of several sets together a budget may leave fewer, see `reachable`."""
@@ -86,6 +90,8 @@ class Scenario:
     """What a retune may change, where there is one set; where there are several, each has its own."""
     left_out: tuple[str, ...] = ()
     """What of the resource or the fleet is not simulated, a sentence each."""
+    warned: tuple[str, ...] = ()
+    """What the plan warns of, a sentence each: what holds of the plan holds of its replay."""
 
     @property
     def room(self) -> int:
@@ -171,6 +177,7 @@ def scenario_of(
         slo=Slo.of_ms(ttft_p99=intent.ttft_ms, itl_p99=intent.itl_ms),
         lengths=lengths_of(workload),
         lengths_declared=workload.input_tokens is not None and workload.output_tokens is not None,
+        ceiling=model_ceiling(task.model.architecture, intent),
         least=min(max(1, intent.bounds.least), most) if fixed is None else most,
         most=most,
         bounded=bound is not None,
@@ -185,6 +192,7 @@ def scenario_of(
         sets=sets,
         limits_together=limits if sets else UNLIMITED,
         tunable=None if sets else first.tunable,
+        warned=tuple(sentence(one) for one in plan.findings if one.severity is Severity.WARNING),
         left_out=(*_left_out(reading, plan.outcome, allowed, several=bool(sets)), *unplayed),
     )
 
@@ -213,7 +221,8 @@ class _Given:
 
     def played(self, chosen: PlanSet, slot: Slot, budget: Budgeted, *, stands_by: bool = False) -> Played:
         """One set as it is simulated, with what the budget leaves it."""
-        task, limits, claim = self.task, limits_of(chosen, self.task, slot.gpu), claim_of(chosen)
+        task, claim = self.task, claim_of(chosen)
+        limits = limits_of(chosen, steps_ahead=steps_ahead(task, slot.gpu))
         return Played(
             gpu=str(chosen.hardware),
             layout=str(chosen.layout),
@@ -272,11 +281,9 @@ def _left_out(reading: Reading, outcome: Outcome, allowed: int | None, *, severa
     if spec.paused:
         yield "spec.paused holds everything as it is; it is simulated as if it did not"
     if outcome is Outcome.SHORT:
-        yield "the plan is short of GPUs: fewer replicas than it asks for are simulated, as many as find room (`plimsoll plan` says what is missing)"
+        yield "the plan is short of GPUs: fewer replicas than it asks for are simulated, as many as find room"
     if spec.replicas is None and spec.scaling.max is None:
         yield "without scaling.max the operator keeps the number that was planned; this shows what it would do with one"
-    if spec.replicas is not None and spec.scaling.zero is not None:
-        yield "spec.replicas holds the number of replicas, so it never sleeps, whatever scaling.zero says"
     if allowed is not None:
         yield (
             f"the namespace's budget allows {counted(allowed, 'replica')}{' of the first set' if several else ''}; what others there take of it, and whose priority goes first, "

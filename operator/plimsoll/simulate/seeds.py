@@ -5,7 +5,7 @@ One world may be kind by chance: a policy that keeps the goal in it may miss it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
@@ -94,8 +94,9 @@ def _three(values: Sequence[float]) -> Three:
     return min(values), median(values), max(values)
 
 
-def in_all_worlds(found: Sequence[InWorld], routing: Routing, *, alike: bool) -> str | None:
-    """The answer for plimsoll, where more than one world is done; hours of GPUs that are not alike are not compared."""
+def in_all_worlds(found: Sequence[InWorld], routing: Routing, *, first: int, alike: bool) -> str | None:
+    """The answer for plimsoll, where more than one world is done; hours of GPUs that are not alike are not compared. `first` is the seed of the
+    world that the report is of."""
 
     def of(policy: str) -> dict[int, InWorld]:
         return {
@@ -110,7 +111,7 @@ def in_all_worlds(found: Sequence[InWorld], routing: Routing, *, alike: bool) ->
     keeps = "answers" if least.slo_pct is None else "keeps"
     told = {f"{one.kept_pct:.2f}%" for one in ours.values()}
     # What holds a policy back is told of the first world alone, which the worst may not be.
-    hidden = not least.keeps and least.case.seed != next(iter(ours))
+    hidden = not least.keeps and least.case.seed != first
     why = ", which says why when it is given first" if hidden else ""
     reached = f"at the least {least.kept_pct:.2f}% (with seed {least.case.seed}{why})"
     if len(told) == 1:
@@ -137,14 +138,16 @@ def _said(more_pct: float) -> str:
     return f"{abs(more_pct):.0f}% {'more' if more_pct > 0 else 'fewer'}"
 
 
-def listed(missing: Sequence[Case], *, several: bool) -> str:
-    """One by one in the world that somebody stopped; of those that come after it nothing is done."""
-    first, *others = ((seed, list(cases)) for seed, cases in groupby(missing, key=lambda one: one.seed))
-    stopped = ", ".join(f"{one.policy} behind {one.routing}" for one in first[1])
-    if not several:
-        return stopped
-    beyond = f"; everything with {seeds_said([seed for seed, _ in others])}" if others else ""
-    return f"{stopped} with seed {first[0]}{beyond}"
+def listed(missing: Sequence[Case], begun: Collection[int], *, several: bool) -> str:
+    """One by one in worlds of which something is done; of the others everything is missing."""
+    part, whole = [], []
+    for seed, cases in groupby(missing, key=lambda one: one.seed):
+        if several and seed not in begun:
+            whole.append(seed)
+            continue
+        one_by_one = ", ".join(f"{one.policy} behind {one.routing}" for one in cases)
+        part.append(f"{one_by_one} with seed {seed}" if several else one_by_one)
+    return "; ".join((*part, *([f"everything with {seeds_said(whole)}"] if whole else ())))
 
 
 def seeds_said(seeds: Sequence[int]) -> str:

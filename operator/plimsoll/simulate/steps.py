@@ -116,7 +116,7 @@ def step_times(
     )
 
 
-def limits_of(chosen: PlanSet, task: Task, gpu: Gpu) -> Limits:
+def limits_of(chosen: PlanSet, *, steps_ahead: bool) -> Limits:
     """What a set's ledger and settings come to; a replica of several data-parallel ranks is one pool here."""
     capacity, settings, ranks = chosen.ledger.capacity, chosen.settings, chosen.layout.data
     if capacity is None:
@@ -131,11 +131,12 @@ def limits_of(chosen: PlanSet, task: Task, gpu: Gpu) -> Limits:
         watermark_blocks=blocks * settings.watermark_permille // 1000,
         max_queued=settings.max_queued_requests,
         prefix_caching=settings.prefix_caching,
-        steps_ahead=_ahead(task, gpu),
+        steps_ahead=steps_ahead,
     )
 
 
-def _ahead(task: Task, gpu: Gpu) -> bool:
+def steps_ahead(task: Task, gpu: Gpu) -> bool:
+    """Whether an engine on such devices chooses each step while the one before it runs."""
     # On CPUs nothing runs beside the engine's own process.
     if gpu.vendor is Vendor.CPU or not task.engine.steps_ahead:
         return False

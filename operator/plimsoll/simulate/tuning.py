@@ -11,10 +11,13 @@ from plimsoll.control.capacity import capacity_of
 from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.scene import changed, knobs_of
 from plimsoll.control.situation import Capacity
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.gpus import Gpu
+from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.placing.placement import Slot
 from plimsoll.planning.plan import Plan, PlanSet
-from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of
+from plimsoll.simulate.steps import Limits, StepTimes, believed, limits_of, steps_ahead
 
 Settings = Mapping[str, str]
 """As spec.tuning.allow spells them; those that are not as planned."""
@@ -57,24 +60,45 @@ class Tunable:
     """A person fixed the number of replicas, so it is not counted how many the load asks for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSet:
+    """What the engines of one set are with other settings. A class of what that takes, as it is handed to other processes, which no function
+    within another can be."""
+
+    planned: PlanSet
+    model: ModelFacts
+    gpu: Gpu
+    facts: EngineFacts
+    steps_ahead: bool
+    engine: str
+    version: str
+
+    def __call__(self, settings: Settings) -> Variant:
+        chosen = self.planned
+        for setting, value in sorted(settings.items()):
+            chosen = changed(chosen, setting, value, engine=self.engine, version=self.version)
+        limits = limits_of(chosen, steps_ahead=self.steps_ahead)
+        times = believed(chosen, model=self.model, gpu=self.gpu, engine=self.facts, limits=limits)
+        return Variant(times=times, limits=limits, capacity=capacity_of(chosen))
+
+
 def tunable_of(
     planned: PlanSet, task: Task, slot: Slot, asked: Tuning, restarts: Restarts, *, plan: Plan, fixed: bool
 ) -> Tunable:
     """What may be retuned of one set, on the devices of `slot`."""
-
-    def variant(settings: Settings) -> Variant:
-        chosen = planned
-        for setting, value in sorted(settings.items()):
-            chosen = changed(chosen, setting, value, engine=plan.engine, version=plan.engine_version)
-        limits = limits_of(chosen, task, slot.gpu)
-        times = believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits)
-        return Variant(times=times, limits=limits, capacity=capacity_of(chosen))
-
     return Tunable(
         consent=Consent.of(asked),
         knobs=knobs_of(planned.settings),
         has_watermark=task.engine.has_watermark,
         restarts=restarts,
-        variant=variant,
+        variant=PlannedSet(
+            planned=planned,
+            model=task.model,
+            gpu=slot.gpu,
+            facts=task.engine,
+            steps_ahead=steps_ahead(task, slot.gpu),
+            engine=plan.engine,
+            version=plan.engine_version,
+        ),
         fixed=fixed,
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from plimsoll_runtime.startup import PHASES, PROFILE, WARMUP, WEIGHTS
 
 START = frozenset(PHASES)
-"""What is wrong with a model shows here; while an engine serves, such words are of an adapter, or of what a request names."""
+"""The phases of a start, in which it shows what is wrong with a model. While an engine serves, the same words are about an adapter, or about what a request names."""
 BEFORE_WEIGHTS = frozenset(PHASES[: PHASES.index(WEIGHTS)])
 LOADING = frozenset(PHASES[: PHASES.index("prepare")])
 PROFILING = frozenset(PHASES[PHASES.index("prepare") : PHASES.index(PROFILE) + 1])
@@ -20,10 +20,10 @@ class Rule(NamedTuple):
     word: str
     pattern: re.Pattern[str]
     message: str
-    """Groups of the pattern by name."""
+    """What is told; names in braces are groups of the pattern."""
     remedy: str
     phases: frozenset[str] | None = None
-    """Only while the engine is in one of them."""
+    """The phases in which the rule holds; None for all of them."""
 
 
 def rule(word: str, pattern: str, message: str, remedy: str, phases: frozenset[str] | None = None) -> Rule:

@@ -21,37 +21,37 @@ _KEYS = ("AccessKeyId", "SecretAccessKey", "SessionToken")
 _REMEDY = "check the role of spec.scheduling.serviceAccount, or give keys by spec.engine.env (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
 
 
-class Lent(NamedTuple):
+class LentKeys(NamedTuple):
     keys: Keys | None
-    """None: nothing is signed, as public buckets allow."""
+    """None where nothing is signed, as public buckets allow."""
     until: float
-    """By this machine's monotonic clock."""
+    """Until when they may be used, by this machine's monotonic clock."""
 
 
-class Purse:
-    """Not for several threads at once."""
+class KeyRing:
+    """The keys to sign with, read or borrowed when they are first needed and again before they run out. Not for several threads at once."""
 
     def __init__(self, web: Web) -> None:
         self._web = web
-        self._lent: Lent | None = None
+        self._lent: LentKeys | None = None
 
     def keys(self) -> Keys | None:
         if self._lent is None or time.monotonic() > self._lent.until:
             self._lent = self._get()
         return self._lent.keys
 
-    def _get(self) -> Lent:
+    def _get(self) -> LentKeys:
         environment = self._web.environment
         access, secret = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
         if access and secret:
             keys = Keys(access.strip(), secret.strip(), environment.get("AWS_SESSION_TOKEN") or None)
-            return Lent(keys, float("inf"))
+            return LentKeys(keys, float("inf"))
         role, file = environment.get("AWS_ROLE_ARN"), environment.get("AWS_WEB_IDENTITY_TOKEN_FILE")
         if role and file:
             return self._by_role(role, Path(file), environment)
-        return Lent(None, float("inf"))
+        return LentKeys(None, float("inf"))
 
-    def _by_role(self, role: str, file: Path, environment: Mapping[str, str]) -> Lent:
+    def _by_role(self, role: str, file: Path, environment: Mapping[str, str]) -> LentKeys:
         region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
         endpoint = environment.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{region}.amazonaws.com"
         try:
@@ -71,13 +71,13 @@ class Purse:
             with self._web.open(
                 endpoint, headers, method="POST", body=urlencode(asked).encode(), follow=False
             ) as answer:
-                return Lent(_keys_in(answer.text()), time.monotonic() + LENT_SECONDS - EARLY_SECONDS)
+                return LentKeys(_keys_in(answer.text()), time.monotonic() + LENT_SECONDS - EARLY_SECONDS)
         except Refused as refused:
             raise failed("GatedModel", f"{role} is not lent to this pod: {refused}", _REMEDY) from refused
 
 
 def _keys_in(text: bytes) -> Keys:
-    """JSON where it was asked for and given, else XML."""
+    """The keys in a token service's answer: JSON is asked for, and services that know only XML are understood too."""
     found: Any = None
     try:
         body = json.loads(text)

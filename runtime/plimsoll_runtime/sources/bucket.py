@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from urllib.parse import SplitResult, urlsplit
 
-from plimsoll_runtime.sources.aws import Purse
+from plimsoll_runtime.sources.aws import KeyRing
 from plimsoll_runtime.sources.hub import is_inside
 from plimsoll_runtime.sources.listing import Digest, File, Listing
 from plimsoll_runtime.sources.sigv4 import escaped, signed
@@ -46,7 +46,7 @@ class Bucket:
             environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""
         ).rstrip("/")
         self._virtual = environment.get("RUNAI_STREAMER_S3_USE_VIRTUAL_ADDRESSING") == "1"
-        self._purse, self._lock = Purse(web), threading.Lock()
+        self._key_ring, self._lock = KeyRing(web), threading.Lock()
 
     def listing(self) -> Listing:
         files: list[File] = []
@@ -58,9 +58,16 @@ class Bucket:
             with self._ask("", asked) as answer:
                 page = self._read(answer.text())
             for about in page.iter():
-                if _bare(about) == "Contents":
+                if _name_without_namespace(about) == "Contents":
                     files.extend(self._file(about))
-            token = next((one.text or "" for one in page.iter() if _bare(one) == "NextContinuationToken"), "")
+            token = next(
+                (
+                    one.text or ""
+                    for one in page.iter()
+                    if _name_without_namespace(one) == "NextContinuationToken"
+                ),
+                "",
+            )
             if not token:
                 break
         files.sort(key=lambda file: file.path)
@@ -71,7 +78,7 @@ class Bucket:
         return Listing(tags.hexdigest()[:40], tuple(files))
 
     def _file(self, about: ET.Element) -> Sequence[File]:
-        told = {_bare(one): one.text or "" for one in about}
+        told = {_name_without_namespace(one): one.text or "" for one in about}
         key, size = told.get("Key", ""), told.get("Size", "")
         path = key[len(self._prefix) :]
         if not path or key.endswith("/"):  # the folder itself, where a program made an object of it
@@ -81,18 +88,18 @@ class Bucket:
         return (File(path, int(size), Digest("etag", told.get("ETag", "").strip('"')), key),)
 
     def with_sums(self, file: File) -> File:
-        """What of its sums can be checked here: a store has several kinds, and some ETags are none."""
+        """The file with the sum of it that can be checked here. A store has several kinds of sums, and some ETags are not one."""
         with self._ask(file.key, "", {"x-amz-checksum-mode": "ENABLED"}, method="HEAD") as answer:
             headers = answer.headers
         if headers.get("content-length", "") not in ("", str(file.size)):
             raise failed(
                 "Download", f"{file.path} of {self.name} changed while it was fetched", "start again"
             )
-        return file._replace(digest=_sum(headers) or self._of_parts(file, headers))
+        return file._replace(digest=_sum_of_object(headers) or self._of_parts(file, headers))
 
     def _of_parts(self, file: File, headers: Mapping[str, str]) -> Digest | None:
-        """Parts are as large as the first, which the store tells where it is asked."""
-        tag = _tag(headers)
+        """The sum of an object that was uploaded in parts. All parts are as large as the first, whose size the store tells when it is asked."""
+        tag = _etag(headers)
         found = _PARTS.match(tag)
         if found is None or _is_scrambled(headers):
             return None
@@ -112,7 +119,7 @@ class Bucket:
         for attempt in range(3):
             url = self._url(key, query)
             with self._lock:
-                keys = self._purse.keys()
+                keys = self._key_ring.keys()
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
             secret = {} if keys is None else signed(url, headers, keys, self._region, stamp, method=method)
             try:
@@ -170,8 +177,8 @@ class Bucket:
         return failed("Download", f"{self.name}: the store answers {refused.status} ({code})", REACH)
 
 
-def _sum(headers: Mapping[str, str]) -> Digest | None:
-    """Of the whole object; a sum of sums ends in the number of parts."""
+def _sum_of_object(headers: Mapping[str, str]) -> Digest | None:
+    """The sum of the whole object, if the store tells one. One that ends in a number of parts is a sum of sums, and is left out here."""
     for kind in ("sha256", "sha1", "crc32"):
         told = headers.get(f"x-amz-checksum-{kind}", "")
         if (
@@ -183,16 +190,16 @@ def _sum(headers: Mapping[str, str]) -> Digest | None:
                 return Digest(kind, base64.b64decode(told, validate=True).hex())
             except (binascii.Error, ValueError):
                 continue
-    tag = _tag(headers)
+    tag = _etag(headers)
     return Digest("md5", tag) if _MD5.match(tag) and not _is_scrambled(headers) else None
 
 
-def _tag(headers: Mapping[str, str]) -> str:
+def _etag(headers: Mapping[str, str]) -> str:
     return headers.get("etag", "").strip('"')
 
 
 def _is_scrambled(headers: Mapping[str, str]) -> bool:
-    """With keys of a key service or of the customer, an ETag is no sum of the object."""
+    """Whether the object is encrypted with keys of a key service or of the customer, as its ETag is then not a sum of its bytes."""
     return headers.get("x-amz-server-side-encryption", "").startswith("aws:kms") or any(
         name.startswith("x-amz-server-side-encryption-customer") for name in headers
     )
@@ -203,5 +210,5 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
     return found[1] if found else ""
 
 
-def _bare(element: ET.Element) -> str:
+def _name_without_namespace(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]

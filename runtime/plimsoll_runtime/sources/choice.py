@@ -49,7 +49,7 @@ Names = Callable[[str], Sequence[str]]
 
 
 def chosen(files: Sequence[File], load_format: str | None, indexed: Names) -> tuple[File, ...]:
-    """In the order of their names; all weights where no form is known to be the one."""
+    """The files to fetch, in the order of their names. Where no form of the weights is known to be the one that is read, all of them."""
     kept = [file for file in files if not file.path.startswith(_ALWAYS_OUT)]
     weights = [file for file in kept if file.path.lower().endswith(WEIGHTS)]
     small = [file for file in kept if file not in weights and not file.path.lower().endswith(OTHERS)]

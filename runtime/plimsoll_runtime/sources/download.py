@@ -33,17 +33,17 @@ PIECE_BYTES = 512 << 20
 """A request each: hubs count them."""
 LOOK_SECONDS = 0.2
 NOTE_SECONDS = 1.0
-"""At most so much is fetched again after a kill."""
+"""After a kill, at most this much is fetched a second time."""
 GIB = 1 << 30
 
 
 class Told(Protocol):
-    """Who wants to know how it goes, and may want it to end."""
+    """Whoever wants to know how a download goes, and may want it to end."""
 
     def progress(self, done: int, of: int) -> None: ...
 
     def says(self, text: str) -> None:
-        """For people who read the log."""
+        """Tells a sentence to people who read the log."""
         ...
 
     def stopped(self) -> bool: ...
@@ -55,13 +55,13 @@ class Job(NamedTuple):
 
 
 class _Open:
-    """One file on its way; none before its first piece is wanted, since a process may have but so many open."""
+    """A file that is being fetched. It is opened when its first piece is wanted and not before, since a process may have only so many files open."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.partial = job, Partial(job.target, job.file.size)
         self.again = False
         self.left = 0
-        """Pieces."""
+        """How many pieces of it are still to come."""
 
 
 class _Piece(NamedTuple):
@@ -71,7 +71,7 @@ class _Piece(NamedTuple):
 
 
 class _Span:
-    """What one stream has written and not yet noted; noted now and then by whoever waits, since a stream may wait for long itself."""
+    """What one stream has written and has not noted yet. Whoever waits for the download notes it now and then, since the stream itself may be blocked for long."""
 
     def __init__(self, partial: Partial, at: int) -> None:
         self._partial, self._noted, self.at = partial, at, at
@@ -105,7 +105,7 @@ class Download:
         self._unfinished, self._requests = 0, 0
 
     def run(self, told: Told) -> None:
-        """All of them, or one of FetchFailed and Stopped."""
+        """Fetches all files; raises FetchFailed or Stopped."""
         try:
             self._prepare()
             self._work(told)
@@ -124,14 +124,14 @@ class Download:
             lacks = sum(end - start for start, end in gaps)
             self._done += job.file.size - lacks
             missing += lacks
-            self._requests += len(_cut(gaps))
+            self._requests += len(_ranges_of(gaps))
         self._waiting.extend(self._jobs)
         self._unfinished = len(self._jobs)
         if self._jobs:
             room(self._jobs[0].target.parent, missing)
 
     def _next(self) -> _Piece | None:
-        """With the lock. What is missing of a file is looked up anew: another owner of the place may have brought it meanwhile."""
+        """The next piece to fetch; to be called with the lock held. What is missing of a file is looked up anew, as another owner of the folder may have brought it meanwhile."""
         while not self._pieces and self._waiting:
             job = self._waiting.popleft()
             if _is_there(job):
@@ -143,7 +143,7 @@ class Download:
         return self._pieces.popleft() if self._pieces else None
 
     def _queue(self, one: _Open, gaps: Sequence[tuple[int, int]]) -> None:
-        pieces = [_Piece(one, start, end) for start, end in _cut(gaps)]
+        pieces = [_Piece(one, start, end) for start, end in _ranges_of(gaps)]
         one.left = len(pieces)
         self._pieces.extend(pieces)
 
@@ -228,7 +228,7 @@ class Download:
             raise Stopped
 
     def _read(self, piece: _Piece, at: int) -> int:
-        """How far it came; a Transient tells it too."""
+        """Reads a piece and returns the byte that it reached, which a Transient carries too."""
         file, partial = piece.of.job.file, piece.of.partial
         try:
             answer = self._source.open(file, at, piece.end)
@@ -298,14 +298,14 @@ class Download:
             raise
 
 
-def _cut(gaps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A request each; one of nothing for a file of which nothing is missing, which has yet to be looked at."""
+def _ranges_of(gaps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges to ask for, one request each. A file of which nothing is missing has one empty range, since its sum has still to be compared."""
     found = [(at, min(at + PIECE_BYTES, end)) for start, end in gaps for at in range(start, end, PIECE_BYTES)]
     return found or [(0, 0)]
 
 
 def _chunks(answer: Answer, wanted: int) -> Iterator[bytes]:
-    """All that is wanted, or a Transient."""
+    """The answer's bytes up to the number wanted; raises Transient where it ends before."""
     while wanted > 0:
         chunk = answer.read(min(CHUNK, wanted))
         if not chunk:
@@ -315,7 +315,7 @@ def _chunks(answer: Answer, wanted: int) -> Iterator[bytes]:
 
 
 def skip_to(answer: Answer, file: File, at: int) -> None:
-    """To where the file is wanted from, where a server gives all of what it was asked a part of."""
+    """Reads up to where the file is wanted from, where a server sends the whole of what it was asked a part of."""
     told = answer.headers.get("content-range", "")
     start = file.at + at
     total = answer.headers.get("content-length", "")
@@ -338,7 +338,7 @@ def _is_there(job: Job) -> bool:
 
 
 def room(folder: Path, missing: int) -> None:
-    """Raises before anything is fetched that there would be no room for."""
+    """Raises FetchFailed, before anything is fetched, where the disk has no room for what is missing."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
@@ -353,7 +353,7 @@ def room(folder: Path, missing: int) -> None:
 
 
 def of_disk(error: OSError, folder: Path | None = None) -> FetchFailed:
-    """`folder` is told where the error does not say what could not be written."""
+    """The failure that an error of the disk stands for. `folder` is named where the error itself does not say what could not be written."""
     about = error.filename or folder
     said = f"{about}: {error.strerror or error}" if about else f"{error.strerror or error}"
     if error.errno in FULL_DISK:

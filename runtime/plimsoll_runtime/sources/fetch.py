@@ -63,7 +63,7 @@ def location_of(source: str) -> str:
 
 
 def source_of(source: str, revision: str | None, web: Web) -> Source:
-    """A client for it; nothing is asked yet."""
+    """The client for a source. It asks nothing before it is used."""
     scheme, location = scheme_of(source), location_of(source)
     if scheme == "hf":
         return Hub(location, revision, web)
@@ -77,7 +77,7 @@ def source_of(source: str, revision: str | None, web: Web) -> Source:
 
 
 def store_of(source: str, into: Path) -> Store:
-    """`into` is the hub's cache for a repository of the hub, else the folder below which models are kept."""
+    """Where a model is kept. For a repository of the hub `into` is the hub's cache, for all others the folder below which models are kept."""
     scheme, location = scheme_of(source), location_of(source)
     return HubStore(into, location) if scheme == "hf" else folder_store(into, scheme, location)
 
@@ -93,7 +93,7 @@ def fetch(
     judge: Judge = lambda _: None,
     patience: Patience | None = None,
 ) -> Fetched:
-    """Raises FetchFailed with what to tell, or Stopped. What `judge` says no to is asked for anew the next time."""
+    """Brings a model and says where it lies; raises FetchFailed with what to tell, or Stopped. A model that `judge` refuses is asked for anew the next time."""
     one = _Fetch(source, revision, told, Web(environment, patience or Patience()), load_format, judge)
     store = store_of(source, into)
     with Lease(store.lock) as lease:
@@ -124,7 +124,7 @@ def _wait(lease: Lease, told: Told) -> None:
 
 
 def pause(told: Told, seconds: float) -> bool:
-    """Whether all is to end."""
+    """Waits for so many seconds; true, and at once, where the fetch is to end."""
     until = time.monotonic() + seconds
     while not told.stopped():
         left = until - time.monotonic()
@@ -135,7 +135,7 @@ def pause(told: Told, seconds: float) -> bool:
 
 
 class _Shared(NamedTuple):
-    """Tells those who wait too."""
+    """Tells of the progress as asked, and through the lease also those who wait for this fetch."""
 
     told: Told
     lease: Lease
@@ -203,7 +203,7 @@ class _Fetch(NamedTuple):
 
 
 def small(client: Source, file: File) -> bytes:
-    """All of a small file."""
+    """The bytes of a small file, whole."""
     if file.size > MOST_SMALL:
         raise failed("BadCheckpoint", f"{file.path} of {client.name} has {file.size} bytes", ANEW)
     try:

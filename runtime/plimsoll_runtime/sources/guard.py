@@ -23,7 +23,7 @@ _REMEDY = "check what answers at this address (mirror, proxy, DNS); hosts that a
 
 
 def address_of(host: str) -> Address | None:
-    """None for a name."""
+    """The address that a host is written as; None where it is a name."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0].strip("[]"))
     except ValueError:
@@ -33,14 +33,14 @@ def address_of(host: str) -> Address | None:
 
 
 def depth(address: Address) -> int:
-    """How far inside."""
+    """How far inside an address lies: public, private, or this machine itself."""
     if address.is_loopback:
         return LOOPBACK
     return PUBLIC if address.is_global else PRIVATE
 
 
 def check_name(url: SplitResult, before: SplitResult | None) -> None:
-    """Before anything is connected; `before` is where an answer came from that names this."""
+    """Refuses addresses that may not be asked, before anything is connected. `before` is where the answer came from that sends us there."""
     told = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
     if url.scheme not in _SCHEMES or not url.hostname:
         raise _refused(f"{told} is no address of http or https", before)
@@ -54,7 +54,7 @@ def check_name(url: SplitResult, before: SplitResult | None) -> None:
 
 
 def check_address(address: Address, url: SplitResult, before: SplitResult | None, first: int | None) -> None:
-    """`first` is how far inside the first address of the way was; None where that is not to be known."""
+    """Refuses an address that a name led to. `first` is how far inside the first address of this request was, or None where that cannot be known."""
     host = url.hostname if address_of(url.hostname or "") is not None else f"{url.hostname} ({address})"
     if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
         raise _refused(

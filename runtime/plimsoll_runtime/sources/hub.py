@@ -110,6 +110,6 @@ def _error(body: str) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """A path that leaves the folder it is put into is nobody's file."""
+    """Whether a path stays within the folder that it is put into; one that leaves it is no file of the model."""
     parts = path.split("/")
     return bool(path) and "\\" not in path and "\0" not in path and not {"", ".", ".."} & set(parts)

@@ -25,7 +25,7 @@ GONE_SECONDS = 45.0
 
 
 class Owner(NamedTuple):
-    """What its file says."""
+    """Who holds the lease, as the lease's file says."""
 
     text: str
     node: str = ""
@@ -47,7 +47,7 @@ class Lease:
         self._thread: threading.Thread | None = None
 
     def take(self) -> bool:
-        """False while another has it."""
+        """Takes the lease if nobody has it; false while somebody else does."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._number = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -61,7 +61,7 @@ class Lease:
         return True
 
     def owner(self) -> Owner | None:
-        """Who has it; None where nobody does."""
+        """Who has the lease; None where nobody does."""
         try:
             text = self._file.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -69,7 +69,7 @@ class Lease:
         return owner_of(text)
 
     def tells(self, done: int, of: int) -> None:
-        """To those who wait, with the next beat."""
+        """Tells those who wait how far the fetch is, with the next beat."""
         self._done, self._of = done, of
 
     def give(self) -> None:
@@ -117,7 +117,7 @@ class Lease:
         return now - self._since > self._gone or (owner.node == node() != "" and self._is_free())
 
     def _is_free(self) -> bool:
-        """On the node where it was taken the system knows whether its owner lives."""
+        """Whether its owner is gone, as only the node on which it was taken can tell: the system frees a lock when its process ends."""
         try:
             number = os.open(self._file, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -131,7 +131,7 @@ class Lease:
         return True
 
     def _put_away(self) -> bool:
-        """Whoever is first; what turns out to be another's is given back."""
+        """Takes away the file of an owner who is gone. Of several who try, one succeeds; a file that turns out to be somebody else's is put back."""
         aside = self._file.with_name(f"{self._file.name}.{self._own}")
         try:
             self._file.rename(aside)
@@ -150,7 +150,7 @@ class Lease:
 
 
 def owner_of(text: str) -> Owner:
-    """A file that was just made is empty yet."""
+    """The owner that a lease's text names. A file that was just made is still empty, and then names nobody."""
     try:
         body: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -162,7 +162,7 @@ def owner_of(text: str) -> Owner:
 
 
 def node() -> str:
-    """Of the running kernel; empty where it does not say."""
+    """What tells this boot of this machine from any other; empty where the kernel does not say it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -15,48 +15,48 @@ CHUNK = 1 << 20
 
 class Digest(NamedTuple):
     kind: str
-    """sha256, sha1, md5, crc32, git (of a blob, as git names it), or parts (md5 of the md5s of parts)."""
+    """sha256, sha1, md5, crc32, git (the name that git gives a blob), or parts (the md5 of the md5s of the parts)."""
     value: str
     part: int = 0
-    """Bytes of each part."""
+    """How many bytes each part has, for a sum of parts."""
 
 
 class File(NamedTuple):
     path: str
-    """Within the model's folder."""
+    """The path within the model's folder."""
     size: int
     digest: Digest | None = None
     key: str = ""
-    """As the source calls it."""
+    """What the source calls the file, where that is not its path."""
     at: int = 0
-    """Where it begins within what the source calls so."""
+    """At which byte the file begins within what the source calls by that key."""
 
 
 class Listing(NamedTuple):
     revision: str
-    """What never changes: a commit, or a digest of what is listed."""
+    """A name for exactly these files, which never means others: a commit, or a digest of what is listed."""
     files: tuple[File, ...]
 
 
 class Source(Protocol):
-    """One model at one place. Its answers may be asked for from several threads."""
+    """One model at one place. Several threads may ask it at once."""
 
     name: str
-    """As people write it, for messages."""
+    """The name by which messages call it."""
 
     def listing(self) -> Listing: ...
 
     def with_sums(self, file: File) -> File:
-        """What of its sums can be checked, where that is asked for each file alone."""
+        """The file with the sum that can be checked, for sources that must be asked about each file alone."""
         ...
 
     def open(self, file: File, start: int, end: int) -> Answer:
-        """From `start` on, up to `end` at least."""
+        """The file's bytes from `start` on, and at least up to `end`."""
         ...
 
 
 def matches(file: Path, digest: Digest, size: int, stopped: Callable[[], bool]) -> bool:
-    """Reads it once."""
+    """Whether a file has the sum that is expected. It is read once, from beginning to end."""
     if digest.kind == "crc32":
         total = 0
         for piece in _pieces(file, stopped):

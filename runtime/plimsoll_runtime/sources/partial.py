@@ -14,7 +14,7 @@ SUFFIX = ".plimsoll"
 
 
 class Partial:
-    """Several threads may write, each its own span."""
+    """A file that is not whole yet, and a note beside it of what is there. Several threads may write at once, each its own span."""
 
     def __init__(self, target: Path, size: int) -> None:
         self.target, self.size = target, size
@@ -30,7 +30,7 @@ class Partial:
             raise
 
     def gaps(self) -> list[tuple[int, int]]:
-        """What is missing, in order."""
+        """The spans that are missing, in order."""
         found, at = [], 0
         for start, end in sorted(self._spans()):
             if start > at:
@@ -41,7 +41,7 @@ class Partial:
         return found
 
     def _spans(self) -> list[tuple[int, int]]:
-        """A line that was cut, or is of more than the file holds, says nothing."""
+        """The spans that are noted as written. A line that was cut short, or that names more bytes than the file holds, counts for nothing."""
         there = os.fstat(self._written).st_size
         spans = []
         try:
@@ -74,7 +74,7 @@ class Partial:
         os.ftruncate(self._written, 0)
 
     def done(self) -> None:
-        """Under its own name, whole; what was there before stays where somebody else was faster."""
+        """Gives the whole file its own name. Where somebody else was faster, their file stays."""
         os.fsync(self._written)
         with contextlib.suppress(FileNotFoundError):
             self.file.replace(self.target)

@@ -37,7 +37,7 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
 
 
 def _passes(host: str, listed: str) -> bool:
-    """A name and all below it, an address, a network, or everything."""
+    """Whether a host goes past the proxy: what is listed may be a name with all names below it, an address, a network, or everything."""
     address = address_of(host)
     for word in filter(None, (one.strip().lower() for one in listed.split(","))):
         if word == "*":

@@ -217,7 +217,7 @@ class Registry:
 
 
 def _trusts(host: str | None, other: str | None) -> bool:
-    """A token service of the same domain, as registries have them."""
+    """Whether a token service may be told the user's name: it may, if it belongs to the registry's own domain."""
     if host is None or other is None:
         return False
     last = host.split(".")[-2:]
@@ -227,7 +227,7 @@ def _trusts(host: str | None, other: str | None) -> bool:
 
 
 def _object(told: Any) -> Mapping[str, Any]:
-    """What is none says nothing."""
+    """What was told, if it is an object of JSON; else an empty one."""
     return told if isinstance(told, dict) else {}
 
 
@@ -238,7 +238,7 @@ def _ending(kind: str) -> str:
 
 
 def basic_of(told: str, host: str) -> str | None:
-    """Of one of the three forms; None where it names nobody for this host."""
+    """The credentials for HTTP's basic authentication, from any of the three forms of OCI_REGISTRY_AUTH; None where it names nobody for this host."""
     text = told.strip()
     if not text:
         return None

@@ -21,7 +21,7 @@ BLOCK = 256 << 10
 
 
 class Remote:
-    """A model's files by name, each to be opened like one of this machine. FetchFailed where that goes wrong."""
+    """A model's files by name, each to be opened as if it lay on this machine. Raises FetchFailed where that goes wrong."""
 
     def __init__(self, client: Source, patience: Patience) -> None:
         self._client, self._patience = client, patience
@@ -32,7 +32,7 @@ class Remote:
         self.files: Mapping[str, int] = {file.path: file.size for file in found}
 
     def open(self, path: str) -> BinaryIO:
-        """Close it; what was not read is not asked for."""
+        """Opens a file, which the caller closes. What is never read of it is never asked for."""
         return self._opened(self._files[path])
 
     def _opened(self, file: File) -> io.BufferedReader:

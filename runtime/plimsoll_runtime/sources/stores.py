@@ -24,7 +24,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Store:
-    """Of one model, for all its revisions."""
+    """Where one model is kept, with all its revisions."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -34,14 +34,14 @@ class Store:
         return self.root / "snapshots" / revision
 
     def revision_of(self, asked: str | None) -> str | None:
-        """What it was the first time that it was asked for."""
+        """The revision that a name stood for when it was first asked for; None where it never was."""
         try:
             return self._reference(asked).read_text(encoding="utf-8").strip() or None
         except OSError:
             return None
 
     def whole(self, revision: str, load_format: str | None) -> Path | None:
-        """Its folder, where all that was noted of this form is there. Each form has the small files, which are all that some want."""
+        """The folder of a revision, if every file that was noted for this form of the weights is there; else None. Any form will do for a load without weights, as each comes with the small files."""
         note = self._note(revision, load_format)
         notes = note.parent.glob(f"{_safe(revision)}.*json") if load_format == WITHOUT_WEIGHTS else (note,)
         return self.folder(revision) if any(self._has(revision, one) for one in sorted(notes)) else None
@@ -57,22 +57,22 @@ class Store:
         return [Job(file, self.folder(listing.revision) / file.path) for file in listing.files]
 
     def link(self, listing: Listing) -> Path:
-        """After all files of this form are there."""
+        """Makes the folder of a listing whose files are all there, and returns it."""
         return self.folder(listing.revision)
 
     def keep(self, asked: str | None, listing: Listing, load_format: str | None) -> None:
-        """It is not asked for again."""
+        """Notes that a listing is there, so that it is not asked for again."""
         note = {"revision": listing.revision, "files": {file.path: file.size for file in listing.files}}
-        _put(self._note(listing.revision, load_format), json.dumps(note, sort_keys=True))
+        _write_whole(self._note(listing.revision, load_format), json.dumps(note, sort_keys=True))
         if asked != listing.revision:
-            _put(self._reference(asked), listing.revision)
+            _write_whole(self._reference(asked), listing.revision)
 
     def _note(self, revision: str, load_format: str | None) -> Path:
         form = "" if load_format in (None, "auto") else f".{_safe(str(load_format))}"
         return self.root / OWN / f"{_safe(revision)}{form}.json"
 
     def _reference(self, asked: str | None) -> Path:
-        return self.root / "refs" / (_alone(asked, asked) if asked else "main")
+        return self.root / "refs" / (_unique_name(asked, asked) if asked else "main")
 
 
 class HubStore(Store):
@@ -87,7 +87,7 @@ class HubStore(Store):
         return super().revision_of(asked)
 
     def jobs(self, listing: Listing) -> list[Job]:
-        """One for each sum: repositories hold the same bytes under two names."""
+        """One download for each sum, as repositories hold the same bytes under several names."""
         by_blob = {self._blob(listing.revision, file): file for file in listing.files}
         return [Job(file, blob) for blob, file in by_blob.items()]
 
@@ -95,7 +95,7 @@ class HubStore(Store):
         super().keep(asked, listing, load_format)
         main = self._reference(None)
         if not main.exists():  # what is asked for without a revision is this one, offline
-            _put(main, listing.revision)
+            _write_whole(main, listing.revision)
 
     def _blob(self, revision: str, file: File) -> Path:
         if file.digest is None:
@@ -122,22 +122,22 @@ class HubStore(Store):
 
 
 def folder_store(base: Path, scheme: str, location: str) -> Store:
-    """Below the folder for weights; two places never share one."""
+    """The store of a model below the folder for weights. Two sources never share one."""
     place = location.rstrip("/")
-    return Store(base / scheme / _alone(place.replace("/", "--"), place))
+    return Store(base / scheme / _unique_name(place.replace("/", "--"), place))
 
 
 def _safe(text: str) -> str:
     return _UNSAFE.sub("_", text)
 
 
-def _alone(name: str, of: str) -> str:
-    """For people, and with a sum for what names are shortened by: no two share it."""
+def _unique_name(name: str, of: str) -> str:
+    """A folder's name that people can read, with a digest behind it, so that no two names become the same when they are shortened."""
     return f"{_safe(name)[:MOST_NAME]}-{hashlib.sha256(of.encode()).hexdigest()[:12]}"
 
 
-def _put(file: Path, text: str) -> None:
-    """All of it or nothing."""
+def _write_whole(file: Path, text: str) -> None:
+    """Writes a file so that others see all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     # Each supervisor is process 1, so that a process's number would tell no two of them apart.
     beside = file.with_name(f"{file.name}.{uuid.uuid4().hex}.new")

@@ -13,7 +13,7 @@ ANEW = "correct spec.model.source and spec.model.revision, or put the files ther
 
 
 class FetchFailed(Exception):
-    """Trying again would not help; carries what to tell."""
+    """A fetch that trying again would not help. It carries what to tell."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -21,22 +21,22 @@ class FetchFailed(Exception):
 
 
 class Stopped(Exception):
-    """Whoever asked wants to end."""
+    """Whoever asked for the fetch wants it to end."""
 
 
 class Transient(Exception):
-    """A connection that was cut, a server that is busy."""
+    """Something that may pass: a connection that was cut, or a server that is busy."""
 
     def __init__(self, why: str, after: float | None = None) -> None:
         super().__init__(why)
         self.after = after
-        """Seconds that the server asks for."""
+        """How many seconds the server asks to wait, if it does."""
         self.reached: int | None = None
-        """The byte that was not reached any more."""
+        """The byte up to which the file was read."""
 
 
 class Refused(Exception):
-    """An answer of 400 and more that is meant."""
+    """An answer of 400 or more that would be the same if it were asked for again."""
 
     elsewhere = False
     """Whether it came from where another answer had sent us."""
@@ -48,12 +48,12 @@ class Refused(Exception):
 
 class Patience(NamedTuple):
     attempts: int = 8
-    """In a row, without one byte."""
+    """How often something is tried in a row without one byte that came."""
     first: float = 1.0
     most: float = 30.0
-    """Seconds between two attempts, which double."""
+    """The longest pause between two attempts, in seconds; pauses begin with `first` and double."""
     timeout: float = 30.0
-    """Of a connection that says nothing."""
+    """After how many seconds a connection that says nothing is given up."""
 
     def pause(self, attempt: int, asked: float | None) -> float:
         return min(self.most, max(asked or 0.0, self.first * float(1 << min(attempt - 1, 10))))
@@ -64,7 +64,7 @@ def failed(word: str, message: str, remedy: str) -> FetchFailed:
 
 
 def patiently(call: Callable[[], _T], patience: Patience, wait: Callable[[float], bool]) -> _T:
-    """`wait` is for so many seconds, and true where all is to end."""
+    """Calls until it succeeds, fails for good, or patience is at its end. `wait` waits for so many seconds, and returns true where the fetch is to end."""
     attempt = 0
     while True:
         try:

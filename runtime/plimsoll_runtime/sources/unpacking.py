@@ -24,7 +24,7 @@ _GONE, _ALL_GONE = ".wh.", ".wh..wh..opq"
 
 
 def unpack(archives: Path, into: Path, stopped: Callable[[], bool]) -> tuple[File, ...]:
-    """What is there after: the files with their sizes. The archives are gone then."""
+    """Unpacks the layers into a folder and returns the files with their sizes. The archives are deleted."""
     into.mkdir(parents=True, exist_ok=True)
     half = into / HALF
     shutil.rmtree(half, ignore_errors=True)  # of one that was killed
@@ -32,7 +32,7 @@ def unpack(archives: Path, into: Path, stopped: Callable[[], bool]) -> tuple[Fil
     room(into, sum(archive.stat().st_size for archive in packed) + SPARE + CHUNK)
 
     def look() -> None:
-        """Before each piece that is written."""
+        """Ends the unpacking where that is asked for; called before each piece that is written."""
         if stopped():
             raise Stopped
         if shutil.disk_usage(into).free < SPARE + CHUNK:
@@ -125,7 +125,7 @@ def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path, look: Call
 
 
 def inside(name: str) -> str:
-    """A path within the folder; raises for one that leaves it."""
+    """The path of an archive's entry within the folder; raises FetchFailed for one that would leave it."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in (clean := os.path.normpath("/".join(parts)).split("/")):
         raise failed("BadCheckpoint", f"a layer names {name[:200]!r}, which is outside the model", ANEW)

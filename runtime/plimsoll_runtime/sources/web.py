@@ -42,7 +42,7 @@ NOTHING: Mapping[str, str] = {}
 
 
 class Answer:
-    """Open until it is closed; a part of a body may be read of it."""
+    """A server's answer. It stays open until it is closed, and its body may be read in part."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class Answer:
         self.status, self.url = response.status, url
         self.headers = {name.lower(): value for name, value in response.getheaders()}
         self.hops = begin
-        """Headers of the answers that led here."""
+        """The headers of the answers that sent us here."""
 
     def read(self, size: int) -> bytes:
-        """What is there of it, as it comes; nothing at its end."""
+        """The next bytes of the body, as they come; none at its end."""
         try:
             return self._response.read1(size)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Transient(f"{_host(self.url)} cut the answer: {_short(error)}") from error
 
     def text(self) -> bytes:
-        """All of it, where it is not larger than any list should be."""
+        """The whole body; raises FetchFailed where it is larger than any list should be."""
         found = b""
         while piece := self.read(1 << 20):
             found += piece
@@ -83,7 +83,7 @@ class Answer:
         return found
 
     def abort(self) -> None:
-        """From another thread: whoever reads is told at once."""
+        """Ends the connection, from another thread: whoever reads from it is told at once."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -101,12 +101,12 @@ class Answer:
 
 
 class _Way(NamedTuple):
-    """Where an answer sent us, and from where."""
+    """One step of the way to an answer: where we were sent, and from where."""
 
     url: SplitResult
     before: SplitResult | None
     first: int | None
-    """How far inside the first address was."""
+    """How far inside the address of the first step was."""
 
 
 class Web:
@@ -124,7 +124,7 @@ class Web:
         body: bytes | None = None,
         follow: bool = True,
     ) -> Answer:
-        """An answer below 400, or one of 301 to 308 where nobody follows. `secret` headers go to this host alone."""
+        """Sends a request and returns an answer below 400. Redirects are followed, unless `follow` is false; headers in `secret` go to the first host alone."""
         first = parts_of(url)
         way, passed = _Way(first, None, None), ()  # type: tuple[_Way, tuple[Mapping[str, str], ...]]
         for _ in range(MOST_HOPS):
@@ -159,7 +159,7 @@ class Web:
         body: bytes | None,
         passed: tuple[Mapping[str, str], ...],
     ) -> tuple[Answer, int | None]:
-        """And how far inside the other end is, where that is seen."""
+        """The answer to one step, and how far inside the other end is, where that can be seen."""
         check_name(way.url, way.before)
         url = way.url
         target = url._replace(scheme="", netloc="", fragment="").geturl() or "/"
@@ -218,7 +218,7 @@ class Web:
 
 
 def _unknown_to(proxy: Proxy) -> Exception:
-    """Asked again it would answer the same."""
+    """The error for a proxy that wants to know who we are, as it would answer the same if it were asked again."""
     message = (
         f"the proxy {proxy.host}:{proxy.port} does not know who asks, or does not let them ({_PROXY_REFUSES})"
     )
@@ -230,7 +230,7 @@ def _unknown_to(proxy: Proxy) -> Exception:
 
 
 def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """The system's authorities and the cluster's own. Images without the former often have a Python package of them."""
+    """Whom to trust: the system's authorities and the cluster's own. Images without the former often have them in a Python package."""
     context = ssl.create_default_context()
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         file = environment.get(name)
@@ -267,7 +267,7 @@ def _checked(answer: Answer) -> Answer:
 
 
 def _check_headers(headers: Mapping[str, str], host: str) -> None:
-    """The library that sends them would quote a value that it refuses, and that may be a secret."""
+    """Refuses headers that cannot be sent. The library would refuse them too, but its message quotes the value, which may be a secret."""
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             message = f"what is kept secret for {host} has a line break in it, or another character that {name} cannot hold"

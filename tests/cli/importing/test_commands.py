@@ -171,7 +171,7 @@ def test_a_text_that_cannot_be_read_says_what_would_be_right(text, said):
         ("--max-num-sequences 8", "the nearest flags are --max-num-seqs"),
         ("--device-i 1 --max-n 3", "it could mean"),
         ("--tensor-parallel-size two", "'two' is not a whole number"),
-        ("--tensor-parallel-size 0", "greater than or equal to 1"),
+        ("--tensor-parallel-size 0", "must be at least 1"),
         ("--max-num-seqs", "needs a value"),
         ("--max-model-len 25.6K", "is a fraction"),
         ("--gpu-memory-utilization 1.9", "is not a share"),

@@ -115,7 +115,7 @@ def test_what_could_not_be_written_is_asked_for_until_it_is(monkeypatch: pytest.
     world.directions[key] = Direction(told=(told,))
     tell, failed = doors.tell, list[object]()
 
-    async def cut(*args: Any) -> bool:
+    async def cut(*args: Any) -> int | None:
         if not failed:
             failed.append(args)
             raise Unreachable("the connection was cut")

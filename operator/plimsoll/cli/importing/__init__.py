@@ -96,6 +96,7 @@ def _apart(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_yaml(text: str) -> bool:
+    """Whether a text's first line looks like YAML or JSON rather than like a command."""
     first = next(
         (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), ""
     )
@@ -103,6 +104,7 @@ def _is_yaml(text: str) -> bool:
 
 
 def _from_shell(text: str, version: str | None) -> list[Draft]:
+    """Every engine that a shell text starts; of `docker run` the containers, else the commands."""
     commands = commands_in(text)
     containers = [read_run(words) for words in commands if is_run(words)]
     if containers:
@@ -128,6 +130,7 @@ def _from_shell(text: str, version: str | None) -> list[Draft]:
 
 
 def _from_container(container: Container, version: str | None) -> Draft:
+    """One container as a draft."""
     draft = Draft(facts_for(container.image, version))
     draft.gpus = container.gpus
     if container.name:
@@ -149,6 +152,7 @@ def _from_container(container: Container, version: str | None) -> Draft:
 
 
 def _from_unit(text: str, version: str | None) -> Draft:
+    """The engine that a systemd unit starts."""
     words, environment, lost = read_unit(text)
     if is_run(words):
         container = read_run(words)
@@ -169,6 +173,7 @@ def _from_unit(text: str, version: str | None) -> Draft:
 
 
 def _from_yaml(text: str, version: str | None) -> list[Draft]:
+    """Every manifest, compose file or configuration in a text; what is not read is lost, unless nothing is read at all."""
     try:
         documents = parse_documents(text)
     except SpecError as error:
@@ -210,6 +215,7 @@ def _called(document: Any) -> str:
 
 
 def _from_document(document: Any, version: str | None) -> list[Draft]:
+    """One document as drafts, by its kind, or by the keys that a compose file, Helm values or an engine's configuration have."""
     if not isinstance(document, dict):
         raise ImportProblem(f"{document!r} is no map; read are {KINDS}")
     facts = facts_for(_image_in(document), version)
@@ -240,6 +246,7 @@ def _from_document(document: Any, version: str | None) -> list[Draft]:
 
 
 def _writer(document: Mapping[str, Any]) -> Callable[[Draft, dict[str, Any]], None] | None:
+    """What writes a manifest of this kind into a draft; None where no such kind is read."""
     prefix, writer = _WRITERS.get(str(document.get("kind", "")), ("", None))
     return writer if writer is not None and str(document.get("apiVersion", "")).startswith(prefix) else None
 

@@ -116,6 +116,7 @@ def parse_argv(
 
 
 def _split(word: str) -> tuple[str, str | None]:
+    """A word as a flag's spelling and the value behind its '=', if any."""
     if re.fullmatch(r"-O\S+", word):
         return "--optimization-level", word[2:].removeprefix("=")
     if word == "-O":
@@ -130,6 +131,7 @@ def _canonical(spelling: str) -> str:
 
 
 def _foreign(spelling: str, foreign: Mapping[str, str]) -> str | None:
+    """Why a flag of a wrapper is lost; None where it is no such flag."""
     name = _canonical(spelling)
     if name in foreign:
         return foreign[name]

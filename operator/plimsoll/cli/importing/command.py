@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from plimsoll.cli.importing.argv import Given, parse_argv
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import Environment, EnvValue, write_environment
-from plimsoll.cli.importing.features import Heap, write_features
+from plimsoll.cli.importing.features import Remaining, write_features
 from plimsoll.cli.importing.fields import write_flag
 from plimsoll.cli.importing.sources import Mount, model_source
 from plimsoll.cli.importing.stale import write_stale
@@ -79,6 +79,7 @@ def facts_for(image: str | None, version: str | None) -> EngineFacts:
 
 
 def _is_listed(facts: EngineFacts) -> bool:
+    """Whether the flags that would be used are not those of a newer version."""
     return release(str(facts.flags_version)) <= release(facts.facts_version)
 
 
@@ -109,14 +110,14 @@ def write_command(draft: Draft, command: Command) -> None:
     )
     draft.said = frozenset(given.flag.name for given in line.given)
     _write_image(draft, command.image)
-    heap: Heap = {}
+    remaining: Remaining = {}
     for given in line.given:
-        heap.setdefault(given.flag.name, []).append(given)
-    _write_model(draft, command, line.positionals, heap)
-    _later_wins(draft, heap)
-    write_features(draft, heap, command.mounts)
-    _weights_place(draft, command, heap)
-    for items in heap.values():
+        remaining.setdefault(given.flag.name, []).append(given)
+    _write_model(draft, command, line.positionals, remaining)
+    _later_wins(draft, remaining)
+    write_features(draft, remaining, command.mounts)
+    _weights_place(draft, command, remaining)
+    for items in remaining.values():
         for given in items:
             if any(_VARIABLE.search(word) for word in given.words):
                 draft.lose(given.what, "it holds a variable whose value is not here")
@@ -165,11 +166,12 @@ def _write_image(draft: Draft, image: str | None) -> None:
 
 
 def _oldest() -> str:
+    """The oldest version whose flags are known."""
     return listed_versions("vllm")[0]
 
 
-def _write_model(draft: Draft, command: Command, positionals: Sequence[str], heap: Heap) -> None:
-    flags = heap.pop("--model", [])
+def _write_model(draft: Draft, command: Command, positionals: Sequence[str], remaining: Remaining) -> None:
+    flags = remaining.pop("--model", [])
     names = [*positionals[:1], *(given.text for given in flags)]
     what = positionals[0] if positionals else flags[-1].what if flags else f"model {command.model}"
     text = names[-1] if names else command.model
@@ -197,19 +199,19 @@ def _true(text: str | None) -> bool:
         return False
 
 
-def _later_wins(draft: Draft, heap: Heap) -> None:
-    """Of a flag said twice the last counts; dotted paths of one flag add up."""
-    for name, items in heap.items():
+def _later_wins(draft: Draft, remaining: Remaining) -> None:
+    """Of a flag that is said twice the last counts, as for the engine. Dotted paths of one flag add up."""
+    for name, items in remaining.items():
         whole = [given for given in items if given.path is None]
         for given in whole[:-1]:
             draft.lose(given.what, f"{name} is said again later; the last word counts")
-        heap[name] = whole[-1:] + [given for given in items if given.path is not None]
+        remaining[name] = whole[-1:] + [given for given in items if given.path is not None]
 
 
-def _weights_place(draft: Draft, command: Command, heap: Heap) -> None:
+def _weights_place(draft: Draft, command: Command, remaining: Remaining) -> None:
     """A claim that the weights are downloaded to is the storage of the deployment."""
     places: list[tuple[str, str, Given | None]] = [
-        (given.text, given.what, given) for given in heap.get("--download-dir", ())
+        (given.text, given.what, given) for given in remaining.get("--download-dir", ())
     ]
     for name in ("HF_HOME", "HF_HUB_CACHE"):
         told = command.environment.get(name)
@@ -225,7 +227,7 @@ def _weights_place(draft: Draft, command: Command, heap: Heap) -> None:
             claim = {"name": mount.claim} | ({"subPath": mount.sub_path} if mount.sub_path else {})
             draft.put("storage.weights", {"claim": claim}, what or f"volume at {mount.path}")
             if given is not None:
-                heap.pop("--download-dir", None)
+                remaining.pop("--download-dir", None)
 
 
 def _expand(word: str, environment: Environment) -> str:

@@ -128,6 +128,7 @@ def read_compose(document: Mapping[str, Any]) -> list[Container]:
 
 
 def _service(name: str, service: Mapping[str, Any], entrypoint: list[str], command: list[str]) -> Container:
+    """One service of a compose file as a container."""
     container = Container(
         found=Found(argv=[]), image=service.get("image"), name=str(service.get("container_name") or name)
     )

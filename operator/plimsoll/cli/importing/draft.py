@@ -91,7 +91,7 @@ class Draft:
         self.fates.append(Fate(what=shown(what), outcome=outcome, to="spec.engine.env", why=why))
 
     def drop(self, what: str, instead: str) -> None:
-        """Words that say what is so anyway, or that something else takes the place of."""
+        """Note words that need no field, since what they say is so anyway or something else takes their place."""
         self.fates.append(Fate(what=shown(what), outcome=Outcome.TRANSLATED, to=instead))
 
     def pass_on(self, words: tuple[str, ...], what: str, why: str = "") -> None:
@@ -101,13 +101,16 @@ class Draft:
         self.fates.append(Fate(what=shown(what), outcome=outcome, to="spec.engine.extraArgs", why=why))
 
     def lose(self, what: str, why: str) -> None:
+        """Say that words are lost, and why."""
         self.fates.append(Fate(what=shown(what), outcome=Outcome.LOST, why=why))
 
     def warn(self, message: str) -> None:
+        """Tell something that the reader should look at; the same thing only once."""
         if message not in self.warnings:
             self.warnings.append(message)
 
     def get(self, path: str) -> Any:
+        """The value of a field of the spec, or None where it is not written."""
         value: Any = self.spec
         for part in path.split("."):
             if not isinstance(value, dict) or part not in value:

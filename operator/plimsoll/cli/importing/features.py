@@ -1,6 +1,6 @@
 """Flags that mean something only together: adapters, speculation, media, tools, templates, long context, KV offload.
 
-Each function takes its flags out of the heap and writes one group of the resource; what a group has no word for is said
+Each function takes its flags out of those that remain and writes one group of the resource; what a group has no word for is said
 to be lost, key by key.
 """
 
@@ -25,7 +25,7 @@ from plimsoll.cli.importing.values import (
     parsed_json,
 )
 
-Heap = dict[str, list[Given]]
+Remaining = dict[str, list[Given]]
 
 _METHODS = {
     "ngram": "ngram",
@@ -38,34 +38,35 @@ _METHODS = {
 _ROPE_TYPES = ("yarn", "linear", "dynamic", "llama3", "longrope")
 
 
-def write_features(draft: Draft, heap: Heap, mounts: Iterable[Mount]) -> None:
-    """Take every flag of a group out of the heap and write the groups."""
+def write_features(draft: Draft, remaining: Remaining, mounts: Iterable[Mount]) -> None:
+    """Take the flags that belong to a group out of those that remain, and write the groups."""
     for write in (_adapters, _speculation, _media, _tools, _grammar, _rope, _kv_offload, _task):
-        _guarded(draft, write, heap)
-    _guarded(draft, lambda d, h: _template(d, h, tuple(mounts)), heap)
+        _guarded(draft, write, remaining)
+    _guarded(draft, lambda d, h: _template(d, h, tuple(mounts)), remaining)
 
 
-def _guarded(draft: Draft, write: Callable[[Draft, Heap], None], heap: Heap) -> None:
-    before = {name: list(items) for name, items in heap.items()}
+def _guarded(draft: Draft, write: Callable[[Draft, Remaining], None], remaining: Remaining) -> None:
+    """Let a group be written; where its values cannot be read, the flags that it took are lost with the reason."""
+    before = {name: list(items) for name, items in remaining.items()}
     try:
-        write(draft, heap)
+        write(draft, remaining)
     except (BadValueError, ImportProblem) as error:
         for name, items in before.items():
-            if name not in heap:
+            if name not in remaining:
                 for given in items:
                     draft.lose(given.what, str(error))
 
 
-def _take(heap: Heap, name: str) -> Given | None:
+def _take(remaining: Remaining, name: str) -> Given | None:
     """The one flag of a name, the last of several."""
-    found = heap.pop(name, None)
+    found = remaining.pop(name, None)
     return found[-1] if found else None
 
 
-def _take_object(heap: Heap, name: str) -> tuple[dict[str, Any], str]:
+def _take_object(remaining: Remaining, name: str) -> tuple[dict[str, Any], str]:
     """A JSON flag, whole or by dotted paths, as one object; and its words."""
     merged: dict[str, Any] = {}
-    items = heap.pop(name, [])
+    items = remaining.pop(name, [])
     for given in items:
         if given.path is None:
             merged.update(json_object(given.text))
@@ -86,17 +87,18 @@ def _loose(text: str) -> Any:
 
 
 def _rest(draft: Draft, what: str, left: dict[str, Any], why: str) -> None:
+    """Say of a group's keys that no field has that they are lost."""
     for path, value in leaves(left, ""):
         if path:
             draft.lose(f"{what}: {path} {value}", why)
 
 
-def _adapters(draft: Draft, heap: Heap) -> None:
-    enable, modules = _take(heap, "--enable-lora"), _take(heap, "--lora-modules")
+def _adapters(draft: Draft, remaining: Remaining) -> None:
+    enable, modules = _take(remaining, "--enable-lora"), _take(remaining, "--lora-modules")
     numbers = {
-        "maxLoaded": _take(heap, "--max-loras"),
-        "maxOnHost": _take(heap, "--max-cpu-loras"),
-        "maxRank": _take(heap, "--max-lora-rank"),
+        "maxLoaded": _take(remaining, "--max-loras"),
+        "maxOnHost": _take(remaining, "--max-cpu-loras"),
+        "maxRank": _take(remaining, "--max-lora-rank"),
     }
     said = [given for given in (enable, modules, *numbers.values()) if given is not None]
     if not said:
@@ -123,6 +125,7 @@ def _adapters(draft: Draft, heap: Heap) -> None:
 
 
 def _adapter(word: str) -> dict[str, Any]:
+    """A word of --lora-modules as an adapter: NAME=PATH, or an object of JSON."""
     if word.startswith("{"):
         told = json_object(word)
         name, path = told.get("name"), told.get("path")
@@ -133,13 +136,15 @@ def _adapter(word: str) -> dict[str, Any]:
     return {"name": str(name), "source": model_source(str(path))}
 
 
-def _speculation(draft: Draft, heap: Heap) -> None:
+def _speculation(draft: Draft, remaining: Remaining) -> None:
     short = {
-        "method": _take(heap, "--spec-method"),
-        "model": _take(heap, "--spec-model"),
-        "num_speculative_tokens": _take(heap, "--spec-tokens"),
+        "method": _take(remaining, "--spec-method"),
+        "model": _take(remaining, "--spec-model"),
+        "num_speculative_tokens": _take(remaining, "--spec-tokens"),
     }
-    told, what = _take_object(heap, "--speculative-config") if "--speculative-config" in heap else ({}, "")
+    told, what = (
+        _take_object(remaining, "--speculative-config") if "--speculative-config" in remaining else ({}, "")
+    )
     for key, given in short.items():
         if given is not None:
             told[key] = given.text
@@ -190,17 +195,17 @@ def _guess_method(model: Any) -> str:
     return next((name for name in ("eagle3", "eagle", "mtp") if name in text), "draft_model")
 
 
-def _media(draft: Draft, heap: Heap) -> None:
-    if "--limit-mm-per-prompt" not in heap:
+def _media(draft: Draft, remaining: Remaining) -> None:
+    if "--limit-mm-per-prompt" not in remaining:
         return
-    items = heap["--limit-mm-per-prompt"]
+    items = remaining["--limit-mm-per-prompt"]
     if len(items) == 1 and items[0].path is None and re.fullmatch(r"\w+=\d+(,\w+=\d+)*", items[0].text):
-        heap.pop("--limit-mm-per-prompt")
+        remaining.pop("--limit-mm-per-prompt")
         pairs = (part.split("=") for part in items[0].text.split(","))
         told: dict[str, Any] = {key: int(count) for key, count in pairs}
         _limits(draft, told, items[0].what, "the engine takes JSON now")
         return
-    told, what = _take_object(heap, "--limit-mm-per-prompt")
+    told, what = _take_object(remaining, "--limit-mm-per-prompt")
     _limits(draft, told, what, None)
 
 
@@ -222,14 +227,14 @@ def _limits(draft: Draft, told: dict[str, Any], what: str, translated: str | Non
     _rest(draft, "--limit-mm-per-prompt", left, "spec.multimodal counts images, videos and audios only")
 
 
-def _tools(draft: Draft, heap: Heap) -> None:
-    auto, parser = _take(heap, "--enable-auto-tool-choice"), _take(heap, "--tool-call-parser")
+def _tools(draft: Draft, remaining: Remaining) -> None:
+    auto, parser = _take(remaining, "--enable-auto-tool-choice"), _take(remaining, "--tool-call-parser")
     if parser is None:
         if auto is not None:
             why = "it needs --tool-call-parser, and the engine does not start without"
             draft.lose(auto.what, why if auto.on else "there is no tool parser to switch off")
         return
-    plugin = "--tool-parser-plugin" in heap
+    plugin = "--tool-parser-plugin" in remaining
     if parser.flag.values and parser.text not in parser.flag.values and not plugin:
         near = difflib.get_close_matches(parser.text, parser.flag.values, n=2)
         hint = f"; the nearest are {', '.join(near)}" if near else ""
@@ -245,10 +250,10 @@ def _tools(draft: Draft, heap: Heap) -> None:
         draft.spec["toolCalling"]["autoChoice"] = False
 
 
-def _grammar(draft: Draft, heap: Heap) -> None:
-    if "--structured-outputs-config" not in heap:
+def _grammar(draft: Draft, remaining: Remaining) -> None:
+    if "--structured-outputs-config" not in remaining:
         return
-    told, what = _take_object(heap, "--structured-outputs-config")
+    told, what = _take_object(remaining, "--structured-outputs-config")
     backend = told.get("backend")
     if backend and len(told) == 1:
         draft.put("structuredOutput.backend", str(backend), what)
@@ -258,13 +263,13 @@ def _grammar(draft: Draft, heap: Heap) -> None:
         draft.drop(what, "nothing: it says nothing")
 
 
-def _rope(draft: Draft, heap: Heap) -> None:
-    if "--hf-overrides" not in heap:
+def _rope(draft: Draft, remaining: Remaining) -> None:
+    if "--hf-overrides" not in remaining:
         return
-    first = heap["--hf-overrides"][-1]
+    first = remaining["--hf-overrides"][-1]
     if first.path is None and not first.text.lstrip().startswith("{"):
         return
-    told, what = _take_object(heap, "--hf-overrides")
+    told, what = _take_object(remaining, "--hf-overrides")
     rope = told.pop("rope_parameters", None) or told.pop("rope_scaling", None)
     if isinstance(rope, dict):
         write_rope(draft, rope, what, translated=False)
@@ -299,8 +304,8 @@ def write_rope(draft: Draft, told: dict[str, Any], what: str, *, translated: boo
     _rest(draft, "rope", left, "spec.longContext has no field for it")
 
 
-def _kv_offload(draft: Draft, heap: Heap) -> None:
-    amount, backend = _take(heap, "--kv-offloading-size"), _take(heap, "--kv-offloading-backend")
+def _kv_offload(draft: Draft, remaining: Remaining) -> None:
+    amount, backend = _take(remaining, "--kv-offloading-size"), _take(remaining, "--kv-offloading-backend")
     if amount is None:
         if backend is not None:
             draft.lose(backend.what, "without --kv-offloading-size nothing is offloaded")
@@ -316,8 +321,8 @@ def _kv_offload(draft: Draft, heap: Heap) -> None:
         draft.lose(backend.what, "nothing is offloaded")
 
 
-def _task(draft: Draft, heap: Heap) -> None:
-    runner, convert = heap.get("--runner"), heap.get("--convert")
+def _task(draft: Draft, remaining: Remaining) -> None:
+    runner, convert = remaining.get("--runner"), remaining.get("--convert")
     words = (runner[-1].text if runner else "auto", convert[-1].text if convert else "auto")
     task = {
         ("pooling", "embed"): "embed",
@@ -327,15 +332,15 @@ def _task(draft: Draft, heap: Heap) -> None:
     if task is None:
         return
     for name in ("--runner", "--convert"):
-        given = _take(heap, name)
+        given = _take(remaining, name)
         if given is not None and draft.get("model.task") is None:
             draft.put("model.task", task, given.what)
         elif given is not None:
             draft.drop(given.what, "spec.model.task")
 
 
-def _template(draft: Draft, heap: Heap, mounts: tuple[Mount, ...]) -> None:
-    given = _take(heap, "--chat-template")
+def _template(draft: Draft, remaining: Remaining, mounts: tuple[Mount, ...]) -> None:
+    given = _take(remaining, "--chat-template")
     if given is None:
         return
     if "{%" in given.text or "{{" in given.text:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll import names
+from plimsoll.api.problems import problems_of
 from plimsoll.api.v1alpha1 import LLMDeployment, LLMDeploymentSpec
 from plimsoll.cli.importing.draft import Draft, ImportProblem, name_from
 
@@ -37,6 +38,7 @@ def finish(draft: Draft) -> dict[str, Any]:
 
 
 def _document(draft: Draft) -> dict[str, Any]:
+    """The draft as an LLMDeployment, its groups in the API's order."""
     spec = _without_empty(draft.spec)
     metadata = {"name": name_from(str(draft.get("model.source"))), **draft.metadata}
     order = ["model", *(info.alias or name for name, info in LLMDeploymentSpec.model_fields.items())]
@@ -67,6 +69,7 @@ def _agree(draft: Draft) -> None:
 
 
 def _compare_devices(draft: Draft, sizes: list[Any]) -> None:
+    """Warn where a pod asks for more GPUs than its command uses."""
     used = 1
     for size in sizes:
         used *= size if isinstance(size, int) else 1
@@ -78,27 +81,26 @@ def _compare_devices(draft: Draft, sizes: list[Any]) -> None:
 
 
 def _take_out(draft: Draft, error: ValidationError) -> None:
+    """Take the fields out that the API refuses, each with its reason; raises ImportProblem for one without which there is no resource."""
     taken = 0
-    for problem in error.errors():
+    for problem, said in zip(error.errors(), problems_of(error, LLMDeployment), strict=True):
         place = [
             part for part in problem["loc"] if isinstance(part, str) and not part.startswith("function-")
         ]
         field = str((problem.get("ctx") or {}).get("field", ""))
         if place[:1] == ["metadata"]:
-            raise ImportProblem(f"metadata.{'.'.join(place[1:])}: {problem['msg']}")
+            raise ImportProblem(str(said))
         path = _existing(draft, [*place[1:], *field.split(".")] if field else place[1:])
         if path in ("", "model", "model.source"):
-            raise ImportProblem(
-                f"spec.{'.'.join(place[1:])}: {problem['msg']} (it is {draft.get('model.source')!r})"
-            )
-        draft.remove(path, f"a deployment refuses it: {problem['msg']}")
+            raise ImportProblem(str(said))
+        draft.remove(path, f"a deployment refuses it: {said.message}")
         taken += 1
     if not taken:
         raise ImportProblem(f"the result is no valid LLMDeployment: {error}")
 
 
 def _existing(draft: Draft, parts: list[str]) -> str:
-    """The longest head of a path that the draft has."""
+    """The longest beginning of a path that the draft has a value for."""
     for end in range(len(parts), 0, -1):
         path = ".".join(parts[:end])
         if draft.get(path) is not None:
@@ -107,6 +109,7 @@ def _existing(draft: Draft, parts: list[str]) -> str:
 
 
 def _without_empty(value: Any) -> Any:
+    """The value without keys that hold nothing, at any depth."""
     if isinstance(value, dict):
         cleaned = {key: _without_empty(item) for key, item in value.items()}
         return {key: item for key, item in cleaned.items() if item not in ({}, [], None)}

@@ -21,6 +21,7 @@ class Reader:
         self.draft = draft
 
     def __contains__(self, key: str) -> bool:
+        """Whether the key is there, holds something, and was not taken yet."""
         return self._left.get(key) is not None
 
     def names(self) -> tuple[str, ...]:
@@ -28,15 +29,19 @@ class Reader:
         return tuple(self._left)
 
     def peek(self, key: str) -> Any:
+        """A key's value, which stays to be taken."""
         return self._left.get(key)
 
     def at(self, key: str) -> str:
+        """The path of a key in the document."""
         return f"{self.path}.{key}" if self.path else key
 
     def take(self, key: str) -> Any:
+        """A key's value, which counts as read from now on."""
         return self._left.pop(key, None)
 
     def text(self, key: str) -> str | None:
+        """Take a key that must hold text; None where it is absent or empty."""
         value = self.take(key)
         if value is None or value == "":
             return None
@@ -45,9 +50,11 @@ class Reader:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def below(self, key: str) -> Reader:
+        """Take a key that must hold a map, as a reader of that map."""
         return Reader(self.take(key), self.at(key), self.draft)
 
     def items(self, key: str) -> list[Any]:
+        """Take a key that must hold a list."""
         value = self.take(key)
         if value is None:
             return []
@@ -56,11 +63,13 @@ class Reader:
         return value
 
     def each(self, key: str) -> list[Reader]:
+        """Take a key that must hold a list of maps, as a reader of each."""
         return [
             Reader(item, f"{self.at(key)}[{place}]", self.draft) for place, item in enumerate(self.items(key))
         ]
 
     def what(self, key: str, value: Any) -> str:
+        """A key and its value as messages show them."""
         return f"{self.at(key)}: {value}"
 
     def put(self, key: str, path: str, value: Any = None) -> None:
@@ -79,7 +88,7 @@ class Reader:
             self.draft.put("scaling.min", low, self.what("minReplicas", low))
 
     def lose(self, key: str, why: str) -> None:
-        """Say a key, with all below it, to be lost."""
+        """Say that a key is lost, with everything below it."""
         value = self.take(key)
         if value is None:
             return
@@ -91,6 +100,6 @@ class Reader:
             self.draft.lose(f"{path}: {'(hidden)' if is_secret(path) else item}", why)
 
     def leave(self, why: str, reasons: Mapping[str, str] | None = None) -> None:
-        """All that is left is lost, with a reason of its own where there is one."""
+        """Say that all keys that nobody took are lost, with the reason of each where `reasons` has one."""
         for key in list(self._left):
             self.lose(key, (reasons or {}).get(key, why))

@@ -1,0 +1,46 @@
+"""A text of the wrong form is told what form is right in words, never by a pattern."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.api.loading import load_deployments
+from plimsoll.api.spellings import SPELLINGS
+from plimsoll.api.v1alpha1 import LLMDeployment
+
+HEAD = "apiVersion: plimsoll.dev/v1alpha1\nkind: LLMDeployment\nmetadata: {name: a}\nspec:\n  model: {source: a/b}\n"
+
+
+def patterns(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        found = node.get("pattern")
+        if isinstance(found, str):
+            yield found
+        for inner in node.values():
+            yield from patterns(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from patterns(inner)
+
+
+@pytest.mark.parametrize("model", [LLMDeployment, OperatorConfig])
+def test_every_pattern_of_the_api_is_told_in_words(model: type[LLMDeployment] | type[OperatorConfig]) -> None:
+    assert set(patterns(model.model_json_schema())) - set(SPELLINGS) == set()
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("engine: {version: v0.33.0}", "as 0.33.0 or 0.33.0rc1, without a v before it (found 'v0.33.0')"),
+        ("cost: {maxPerHour: '$5'}", "must be a number in plain digits"),
+        ("slo: {availabilityPercent: '99.9%'}", "without a sign"),
+        ("networking: {gateway: {name: a, hostnames: ['https://a.b']}}", "without a scheme"),
+        ("storage: {cache: {emptyDir: {sizeLimit: 10GB}}}", "write a number and a unit"),
+    ],
+)
+def test_a_text_of_the_wrong_form_is_told_the_right_one(spec: str, told: str) -> None:
+    said = [str(problem) for problem in load_deployments(f"{HEAD}  {spec}\n").problems]
+    assert len(said) == 1
+    assert told in said[0]
