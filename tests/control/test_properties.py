@@ -24,7 +24,7 @@ from tests.control.situations import spread as quantiles
 
 STORIES, TICKS = 10_000, 3
 FLEET, FLEET_TICKS = ("other/0", "team/0", "team/1"), 2
-LOAD_DRIVEN = {"LoadRose", "Panic"}
+LOAD_DRIVEN = {"LoadRose", "Panic", "StartFailed"}
 DONE = (
     (Action.UP, "LoadRose"),
     (Action.UP, "Panic"),
@@ -33,6 +33,7 @@ DONE = (
     (Action.DOWN, "AtMax"),
     (Action.DOWN, "GPUsUnavailable"),
     (Action.MOVE, "GPUsUnavailable"),
+    (Action.MOVE, "StartFailed"),
     (Action.ZERO, "ScaledToZero"),
     (Action.WAKE, "Woken"),
 )
@@ -54,6 +55,8 @@ def drawn_set(rng, name, now):
             state=rng.choice(STATES),
             since=now - rng.choice([5, 100, 700, 5000]),
             created=now - rng.choice([300, 800, 6000]),
+            unready=now - rng.choice([700, *[5000] * 3]),
+            restarts=rng.choice([0, 0, 4]),
         )
         for i in range(rng.randrange(7))
     )
@@ -190,14 +193,20 @@ def judge(asked, decision, room, now):
         assert after >= min(role.bounds.min, there) or role.bounds.min > there
     if not asked.zero and there >= role.bounds.min:
         assert after >= min(there, max(1, role.bounds.min))
-    # One action: nothing grows while something else shrinks, unless in the place of what no node takes.
+    # One action: nothing grows while something else shrinks, unless in the place of what no node takes, or of what has failed for long.
     if grown and shrunk:
-        assert answer.reason == "GPUsUnavailable"
+        assert answer.reason in {"GPUsUnavailable", "StartFailed"}
+        placed = answer.reason == "StartFailed"
         assert all(
             before[each.name] - wished[each.name]
-            <= sum(one.is_unplaced(now, LAW.withdraw_s) for one in each.replicas)
+            <= sum(
+                one.has_failed(now, LAW.withdraw_s) if placed else one.is_unplaced(now, LAW.withdraw_s)
+                for one in each.replicas
+            )
             for each in role.sets
         )
+        assert after == there or not placed
+        assert not asked.busy
     assert (answer.action is Action.HOLD) == (not grown and not shrunk)
     # Nothing is taken away on missing data, only the user's own bounds are enforced.
     dark = not role.signals.reachable or role.signals.coverage < 0.5

@@ -249,6 +249,27 @@ def test_a_stage_has_lasted_since_the_pod_says(case: str, minute: int) -> None:
     assert pod_seen(CASES[case][0]).since == EPOCH + 60 * minute
 
 
+@pytest.mark.parametrize(
+    ("state", "ready", "unready"),
+    [
+        (waiting("CrashLoopBackOff"), "False", EPOCH + 60),
+        (RUNNING, "False", EPOCH + 60),
+        (RUNNING, "True", None),
+    ],
+    ids=["it waits to be started again", "it is started again", "it serves"],
+)
+def test_since_when_a_pod_is_not_ready_outlasts_each_end_of_its_engine(
+    state: Object, ready: str, unready: float | None
+) -> None:
+    told = status(engine(state, last=end(1), restarts=7), ready=ready)
+    told["conditions"][-1]["lastTransitionTime"] = SCHEDULED
+    assert pod_seen(pod(told)).unready == unready
+
+
+def test_of_a_pod_that_no_node_has_told_of_it_is_not_known_since_when_it_is_not_ready() -> None:
+    assert pod_seen(pod({"conditions": [PLACED]})).unready is None
+
+
 def test_leaving_began_when_it_was_asked_for() -> None:
     seen = pod_seen(pod(deletionTimestamp=ENDED, deletionGracePeriodSeconds=60))
     assert seen.since == EPOCH + 120

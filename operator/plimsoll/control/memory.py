@@ -18,6 +18,8 @@ from plimsoll.control.situation import ServingSet
 
 STARTS_KEPT: Final = 20
 WISHES_KEPT: Final = 64
+FAILS: Final = " fails"
+"""After the name of a set that is left alone since its replicas failed, and not since they found no GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +67,14 @@ NOTHING_LEARNT: Final = Learnt()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A set whose replicas could not be placed: nothing more is asked of it for a while."""
+    """A set whose replicas could not be placed, or failed for long: nothing more is asked of it for a while."""
 
     until: float
     retry_s: float
+
+    @property
+    def since(self) -> float:
+        return self.until - self.retry_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,7 @@ class RoleMemory:
     """By digest of a set's entry in the plan; by the set's name where an older release wrote it."""
     learnt_at: float | None = None
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
-    """By set."""
+    """By set; where its replicas failed, by the set and FAILS, which an older release passes over."""
     missing_since: float | None = None
     """Since when the load has not decided: metrics are missing, or a person paused it or set the number."""
     zero_at: float | None = None

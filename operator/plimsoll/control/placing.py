@@ -1,20 +1,22 @@
-"""What to do with replicas that find no GPUs: wait a little, ask for no more, then take the wish back and try again later.
+"""What to do with replicas that find no GPUs, or fail: wait a little, ask for no more, then take the wish back and try again later.
 
 A node that is being made is waited for, though not for ever. What the user's own minimum asks for stays asked for, in another set
 where that one has room. Other sets, and steps down, are not held up meanwhile. Replicas that a rollout, a retune or a drain moves
 may wait for GPUs too; their wish is not taken back, as their number is that of replicas that serve, one of which would go with it.
+
+Of replicas that fail the wish is taken back only where another set takes their place: by themselves they may still come to serve.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from plimsoll.control.copying import replace
 from plimsoll.control.law import Law
-from plimsoll.control.memory import Blocked, RoleMemory
+from plimsoll.control.memory import FAILS, Blocked, RoleMemory
 from plimsoll.control.pools import grown
-from plimsoll.control.situation import Role, Room, ServingSet
+from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
 from plimsoll.values import light
 
 
@@ -23,7 +25,9 @@ from plimsoll.values import light
 class Placing:
     memory: RoleMemory
     blocked: frozenset[str]
-    """Sets of which no more replicas are asked for now."""
+    """Sets of which no more replicas are asked for now, as they find no GPUs."""
+    failing: Mapping[str, int]
+    """Sets of which replicas failed for long, and how many may be on their way: none while they are left alone, then one until it serves."""
     withdrawn: Mapping[str, int]
     """Replicas of each set that are no longer asked for."""
     moved: Mapping[str, int]
@@ -38,38 +42,87 @@ def placing(
     """What becomes of replicas that find no GPUs. At least `least` replicas stay asked for; `busy`: something else moves replicas."""
     stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
     if not stuck and not memory.blocked:
-        return Placing(memory=memory, blocked=frozenset(), withdrawn={}, moved={}, stuck=stuck)
-    blocked = {
-        each.name: memory.blocked[each.name]
+        return Placing(memory=memory, blocked=frozenset(), failing={}, withdrawn={}, moved={}, stuck=stuck)
+    blocked = _blocked(role, memory, stuck)
+    waiting = {key for key, each in blocked.items() if now < each.until}
+    refused = frozenset(stuck) | {each.name for each in role.sets if each.name in waiting}
+    failing = {
+        each.name: 0 if each.name + FAILS in waiting else 1
         for each in role.sets
-        if each.name in memory.blocked
-        and (each.name in stuck or not _started_since(each, memory.blocked[each.name]))
+        if each.name + FAILS in blocked
     }
-    refused = frozenset(stuck) | {name for name, each in blocked.items() if now < each.until}
     late = {} if busy else {each.name: _late(each, now, law) for each in role.sets if each.name in stuck}
     spare = max(0, sum(each.told for each in role.sets) - least)
-    moved = _moved(role, sum(late.values()) - spare, refused, room)
+    moved = _moved(role, sum(late.values()) - spare, refused, failing, room)
     left, withdrawn = spare + sum(moved.values()), {}
     for name, count in late.items():
         if going := min(count, left):
             left, withdrawn[name] = left - going, going
-            before = blocked.get(name)
-            retry = law.retry_first_s if before is None else min(law.retry_most_s, 2 * before.retry_s)
-            blocked[name] = Blocked(until=now + retry, retry_s=retry)
-    if blocked != memory.blocked:
-        memory = replace(memory, blocked={name: blocked[name] for name in sorted(blocked)})
+            blocked[name] = _again(blocked.get(name), now, law)
     return Placing(
-        memory=memory, blocked=refused | withdrawn.keys(), withdrawn=withdrawn, moved=moved, stuck=stuck
+        memory=_remembered(memory, blocked),
+        blocked=refused | withdrawn.keys(),
+        failing=failing,
+        withdrawn=withdrawn,
+        moved=moved,
+        stuck=stuck,
     )
 
 
-def _moved(role: Role, count: int, refused: frozenset[str], room: Room | None) -> Mapping[str, int]:
+def failed(role: Role, now: float, seconds: float) -> Mapping[str, int]:
+    """Replicas of each set that have failed for so long. Surplus ones go anyway, and do not count."""
+    found = {}
+    for each in role.sets:
+        count = sum(replica.has_failed(now, seconds) for replica in each.replicas)
+        if (count := count - max(0, each.present - each.told)) > 0:
+            found[each.name] = count
+    return found
+
+
+def left_alone(memory: RoleMemory, names: Iterable[str], now: float, law: Law) -> RoleMemory:
+    """The memory once replicas of these sets were given up since they failed: of each nothing is asked for a while."""
+    blocked = dict(memory.blocked)
+    for name in names:
+        before = blocked.get(name + FAILS)
+        if before is None or now >= before.until:
+            # Else the plan is behind, and these are the same replicas.
+            blocked[name + FAILS] = _again(before, now, law)
+    return _remembered(memory, blocked)
+
+
+def _remembered(memory: RoleMemory, blocked: Mapping[str, Blocked]) -> RoleMemory:
+    if blocked == memory.blocked:
+        return memory
+    return replace(memory, blocked={key: blocked[key] for key in sorted(blocked)})
+
+
+def _again(before: Blocked | None, now: float, law: Law) -> Blocked:
+    retry = law.retry_first_s if before is None else min(law.retry_most_s, 2 * before.retry_s)
+    return Blocked(until=now + retry, retry_s=retry)
+
+
+def _blocked(role: Role, memory: RoleMemory, stuck: Collection[str]) -> dict[str, Blocked]:
+    """What is remembered of the sets that were left alone and have not done since what they were left alone for."""
+    found = {}
+    for each in role.sets:
+        block = memory.blocked.get(each.name)
+        if block is not None and (each.name in stuck or not _started_since(each, block)):
+            found[each.name] = block
+        block = memory.blocked.get(each.name + FAILS)
+        if block is not None and not _served_since(each, block):
+            found[each.name + FAILS] = block
+    return found
+
+
+def _moved(
+    role: Role, count: int, refused: frozenset[str], failing: Mapping[str, int], room: Room | None
+) -> Mapping[str, int]:
     """Up to `count` replicas for other sets, by set, where those have room now."""
     if count <= 0 or len(role.sets) < 2:
         return {}
     ones = {each.name: 1.0 for each in role.sets}
     most = count + sum(each.told for each in role.sets)
-    after = grown(role, ones, float(count), most=most, blocked=refused, room=room).replicas
+    after = grown(role, ones, float(count), most=most, blocked=refused, failing=failing, room=room).replicas
     return {each.name: more for each in role.sets if (more := after[each.name] - each.told)}
 
 
@@ -84,5 +137,11 @@ def _unplaced(each: ServingSet, now: float, seconds: float) -> int:
 
 def _started_since(each: ServingSet, block: Blocked) -> bool:
     """Whether a replica got its GPUs after the last refusal: there is room again, so that the next refusal counts as a first one."""
-    refused = block.until - block.retry_s
-    return any((replica.scheduled or 0.0) > refused for replica in each.replicas)
+    return any((replica.scheduled or 0.0) > block.since for replica in each.replicas)
+
+
+def _served_since(each: ServingSet, block: Blocked) -> bool:
+    """Whether a replica came to serve after others were given up since they failed."""
+    return any(
+        replica.state is ReplicaState.READY and replica.since > block.since for replica in each.replicas
+    )

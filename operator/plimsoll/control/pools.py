@@ -1,5 +1,5 @@
 """Which sets grow and which shrink, where a role has more than one: the cheapest grows first, the dearest shrinks first, and
-before any replica that serves one that does not.
+before any replica that serves one that does not. Where no more may be asked for, those that have failed for long make way for others.
 
 Cost is compared for what a replica carries, not for the replica; among those without a price by their devices. Sets that a
 rollout moves, that fail, or that could not be placed do not grow. What the fleet's room does not allow is said, not silently
@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet, claim_of
 
 ROUNDING = 1e-9
+NONE_FAILED: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +49,17 @@ def grown(
     most: int,
     blocked: Collection[str],
     room: Room | None,
+    failing: Mapping[str, int] = NONE_FAILED,
     patient: bool = False,
 ) -> Allotment:
     """The sets with `units` more replicas of the first set, or as good as, and at most `most` replicas in all.
 
+    `blocked` find no GPUs for more. Of `failing` replicas have failed: so many of each may be on their way.
     `patient`: replicas that find no room are asked for all the same, and wait for it.
     """
     told = {each.name: each.told for each in role.sets}
     room = room or Room()
-    total, left, limit = sum(told.values()), units, None
+    total, left, limit, held = sum(told.values()), units, None, False
     ordered = _cheapest_first(role, weight)
     for place, each in enumerate(2 * ordered if patient else ordered):
         if left <= ROUNDING:
@@ -65,18 +70,57 @@ def grown(
             limit = limit or "GPUsUnavailable"
             continue
         if _fails(each):
-            limit = "StartFailed"
+            limit, held = "StartFailed", True
             continue
-        taken, why = _fits(each, math.ceil(left / weight[each.name] - ROUNDING), room)
+        wanted = math.ceil(left / weight[each.name] - ROUNDING)
+        if each.name in failing:
+            unproven = told[each.name] - min(told[each.name], each.ready)
+            may = min(wanted, max(0, failing[each.name] - unproven))
+            if may < wanted:
+                limit, held = limit or "StartFailed", held or unproven > 0
+            wanted = may
+        taken, why = _fits(each, wanted, room)
         limit = why or limit
         if taken > most - total:
             # Those that fail have the places of some that would serve.
-            taken, limit = max(0, most - total), limit if limit == "StartFailed" else "AtMax"
+            taken, limit = max(0, most - total), "StartFailed" if held else "AtMax"
         room = room.after([each], {each.name: each.told + taken})
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
     return Allotment(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
+
+
+def in_place(
+    role: Role,
+    weight: Mapping[str, float],
+    units: float,
+    failed: Mapping[str, int],
+    *,
+    blocked: Collection[str],
+    failing: Mapping[str, int],
+    room: Room | None,
+) -> Mapping[str, int] | None:
+    """The sets with replicas for `units` more in place of as many of those that have failed, the dearest of which go first; None where no
+    other set can grow. While those that go are still there they have their part of budgets, so the others need room beside them."""
+    there = sum(each.told for each in role.sets)
+    after = dict(
+        grown(
+            role,
+            weight,
+            units,
+            most=there + sum(failed.values()),
+            blocked=blocked,
+            failing={**failing, **dict.fromkeys(failed, 0)},
+            room=room,
+        ).replicas
+    )
+    left = sum(after.values()) - there
+    for each in reversed(_cheapest_first(role, weight)) if left else ():
+        going = min(left, failed.get(each.name, 0))
+        after[each.name] -= going
+        left -= going
+    return None if all(after[each.name] == each.told for each in role.sets) else after
 
 
 def _fails(each: ServingSet) -> bool:

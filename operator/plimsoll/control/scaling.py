@@ -18,8 +18,8 @@ from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, whole_replicas
-from plimsoll.control.placing import Placing, placing
-from plimsoll.control.pools import ROUNDING, grown
+from plimsoll.control.placing import Placing, failed, left_alone, placing
+from plimsoll.control.pools import ROUNDING, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
 
@@ -93,6 +93,12 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
         told = (gate.told, *telling.stuck(role, placed))
         if placed.withdrawn:
             return replace(_withdrawn(turn, view, placed), told=told)
+        lost = _lost(turn, view)
+        units = sum(load.weight[name] * count for name, count in lost.items())
+        within = role.bounds.min <= turn.there <= role.bounds.max
+        answer = _in_place(turn, view, placed, load.weight, lost=lost, units=units) if within else None
+        if answer is not None:
+            return replace(answer, told=told)
         message = "no replica is ready yet to say what is needed"
         return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
     window = window_s(situation, view.memory, lead, law, spent=load.holds.spent, now=now)
@@ -122,16 +128,20 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
     if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
+    units, lost = min(short, float(max(there, turn.law.ups_beyond))), _lost(turn, view)
     allotted = grown(
         turn.role,
         weight,
-        min(short, float(max(there, turn.law.ups_beyond))),
+        units,
         most=turn.role.bounds.max,
         blocked=placed.blocked,
+        failing={**placed.failing, **dict.fromkeys(lost, 0)},
         room=turn.room,
     )
     taken = sum(allotted.replicas.values()) - there
     told = telling.unmet(turn.role, allotted, wanted)
+    if not taken and (answer := _in_place(turn, view, placed, weight, lost=lost, units=units)) is not None:
+        return replace(answer, told=told)
     if allotted.limit is not None and not taken:
         message = f"{says}; no more can be had now"
         return turn.answer(
@@ -145,6 +155,50 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         message=f"{there} to {there + taken} replicas: {says}",
         need=view.need,
         told=told,
+    )
+
+
+def _failed_s(view: Asked, law: Law) -> float:
+    """For how long a replica does not serve before it makes way for others: a start, and as long as a node is waited for."""
+    return law.withdraw_s + view.need.lead_s
+
+
+def _lost(turn: Turn, view: Asked) -> Mapping[str, int]:
+    """Replicas of each set that have failed for so long, where there is another set to take their place."""
+    if len(turn.role.sets) < 2:
+        return {}
+    return failed(turn.role, turn.now, _failed_s(view, turn.law))
+
+
+def _in_place(
+    turn: Turn,
+    view: Asked,
+    placed: Placing,
+    weight: Mapping[str, float],
+    *,
+    lost: Mapping[str, int],
+    units: float,
+) -> Answer | None:
+    """Replicas that may serve, in place of some that are lost, where nothing else gives the load more; None where no other set has room for
+    them, or something else moves replicas."""
+    role, now, law = turn.role, turn.now, turn.law
+    if not lost or turn.situation.busy is not None:
+        return None
+    after = in_place(
+        role, weight, units, lost, blocked=placed.blocked, failing=placed.failing, room=turn.room
+    )
+    if after is None:
+        return None
+    gave = [name for name in lost if after[name] < turn.told[name]]
+    says = f": {telling.figures(role, view.need)}" if view.wanted is not None else ""
+    return turn.answer(
+        replace(left_alone(view.memory, gave, now, law), up_at=now, over_since=None),
+        replicas=after,
+        wanted=turn.there if view.wanted is None else whole_replicas(view.wanted),
+        reason="StartFailed",
+        message=f"{telling.made_way(role, after, _failed_s(view, law))}{says}",
+        need=view.need,
+        action=Action.MOVE,
     )
 
 

@@ -55,6 +55,16 @@ class Replica:
     """Times that an engine of it has ended and was started again."""
     outside: bool = False
     """It fails, and not because of its engine: its image cannot be had, or its node took it away."""
+    unready: float | None = None
+    """Since when it has not served; None where nobody says, then since it came into its state."""
+
+    def has_failed(self, now: float, seconds: float) -> bool:
+        """It has not served for so long, and its engine has ended meanwhile, or cannot begin. One that loads for the first time may take long."""
+        if self.state is not ReplicaState.FAILED and not (
+            self.state is ReplicaState.STARTING and self.restarts
+        ):
+            return False
+        return now - (self.since if self.unready is None else self.unready) >= seconds
 
     def is_unplaced(self, now: float, seconds: float, node_s: float = NODE_LEAST_S) -> bool:
         """No node has taken it for so long, and where one is made for it: none has come for that long."""

@@ -93,6 +93,16 @@ def stuck(role: Role, placed: Placing) -> tuple[Told, ...]:
     return (Told(type=names.SCALING, status="True", reason="GPUsUnavailable", message=message),)
 
 
+def made_way(role: Role, after: Mapping[str, int], seconds: float) -> str:
+    """A clause about replicas that had failed for so long and go, and those of other sets in their place."""
+    gone = {_called(each): fewer for each in role.sets if (fewer := each.told - after[each.name]) > 0}
+    come = {_called(each): more for each in role.sets if (more := after[each.name] - each.told) > 0}
+    count, of = sum(gone.values()), ", ".join(gone)
+    have, their = (f"replica of {of} has", "its") if count == 1 else (f"replicas of {of} have", "their")
+    others = ", ".join(f"{more} of {name}" for name, more in come.items())
+    return f"{count} {have} failed for {seconds / 60:.0f} minutes or more; {others} in {their} place"
+
+
 def together(told: Iterable[Told]) -> tuple[Told, ...]:
     """One of each type, sorted; where roles differ, the one that objects."""
     best: dict[str, Told] = {}

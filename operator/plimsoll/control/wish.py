@@ -48,8 +48,11 @@ def _carrying(wished: float, role: RoleDecision, weight: Mapping[str, float]) ->
     return role.replicas - floor(-more / max(each) + ROUNDING)
 
 
-def acted(before: int, after: int, action: Action) -> bool:
-    """Whether the decision was a step of its own, and not one that the plan still has to follow."""
+def acted(before: int, after: int, action: Action, *, moved: bool) -> bool:
+    """Whether the decision was a step of its own, and not one that the plan still has to follow. `moved`: other sets were asked for than
+    before."""
     if action in (Action.DOWN, Action.ZERO):
         return after < before
-    return action is Action.MOVE or (action is not Action.HOLD and after > before)
+    if action is Action.MOVE:
+        return moved
+    return action is not Action.HOLD and after > before

@@ -51,6 +51,9 @@ class PodSeen:
     """Seconds since the epoch, as all times here."""
     since: float = 0.0
     """When the stage began, as far as the pod says."""
+    unready: float | None = None
+    """Since when it has not been ready; None where it is, and where its node has not said. An engine that ends again and again is in each
+    stage for a moment only."""
     reason: str = ""
     """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ..."""
     message: str = ""

@@ -54,6 +54,7 @@ def pod_seen(pod: Object) -> PodSeen:
         address=status.get("podIP") or "",
         created=seconds(metadata.get("creationTimestamp")),
         since=at.since or _changed(status) or seconds(metadata.get("creationTimestamp")),
+        unready=None if at.stage is Stage.READY else _changed(status) or None,
         reason=at.reason,
         message=_said(at.message),
         ended=status.get("phase") in _ENDED,

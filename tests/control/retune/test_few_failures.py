@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from plimsoll.control.retune import Phase
+from plimsoll.control.retune import Phase, advance
 from plimsoll.control.retune.figures import Figures, Tally
 from plimsoll.control.retune.judging import Answer, fails, judge, under_another_load
 from plimsoll.control.retune.symptoms import Symptom
@@ -180,6 +180,41 @@ def test_a_roll_that_is_verified_beside_few_requests_of_before_goes_back_for_fai
     past = world.memory.past[-1]
     assert (past.outcome, world.memory.failures) == (Phase.FAILED, 0)
     assert "which may be chance" in past.reason
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0, 2.0], ids=["half the load", "the same", "twice as much"])
+def test_failures_beyond_chance_end_the_last_look_before_its_time_is_over(rate):
+    world = in_phase(Phase.VERIFYING, World()).run(60)
+    world.change = replace(GOOD, errors=0.2, rate=rate * OLD.rate)
+    began = world.now
+    while world.in_flight:
+        world.tick()
+    assert world.now - began <= 180
+    (past,) = world.memory.past
+    assert "requests fail with the change" in past.reason
+    assert (past.outcome, world.memory.failures) == (Phase.FAILED, 1)
+
+
+def test_failures_beyond_chance_end_a_roll_whose_next_replica_starts_slowly():
+    world = in_phase(Phase.JUDGING, World())
+    world.stuck_since = world.now
+    in_phase(Phase.ROLLING, world).run(300)
+    world.change = replace(GOOD, errors=0.2)
+    world.run(120)
+    (past,) = world.memory.past
+    assert "requests fail with the change" in past.reason
+    assert (past.outcome, world.memory.failures) == (Phase.FAILED, 1), "that speaks against the change"
+
+
+@pytest.mark.parametrize("phase", [Phase.ROLLING, Phase.VERIFYING])
+def test_without_metrics_nothing_that_was_counted_before_ends_a_roll_or_its_last_look(phase):
+    world = in_phase(phase, World())
+    step = world.memory.step
+    assert step is not None
+    step = replace(step, new=tally(50, 100))
+    turned = advance(replace(world.scene(), data=False), replace(world.memory, step=step))
+    assert turned.memory.step is not None
+    assert turned.memory.step.phase is phase
 
 
 def test_one_answer_of_ten_that_breaks_a_promise_may_be_chance():

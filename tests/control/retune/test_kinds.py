@@ -1,4 +1,4 @@
-"""What a retune showed on one kind of set, of one layout on one kind of device, says nothing of another that the plan has too."""
+"""What a retune showed on one kind of set, of one layout on one kind of device, says nothing of another, nor of another model there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from plimsoll.api.config import Restarts
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Consent, Past, Phase, RetuneMemory, Scene, advance
 from plimsoll.control.retune.allowed import barred
+from plimsoll.control.retune.steps import kind_of
 from plimsoll.control.retune.symptoms import Symptom
 from plimsoll.planning import codec
 from plimsoll.reconcile.kept import CONTROL_KEY, Kept
@@ -21,6 +22,8 @@ from tests.control.situations import NOW
 
 HOUR = 3600.0
 FAST, SLOW = "tp1 on H100-SXM-80GB", "tp1 on A100-SXM-80GB"
+LLAMA, QWEN = kind_of(FAST, "a1"), kind_of(FAST, "b2")
+"""The same set with two models."""
 DRY = Consent(mode="dryRun", allowed=("maxSequences",))
 
 
@@ -44,6 +47,11 @@ def tried(*pasts: tuple[Past, str]) -> RetuneMemory:
     (FAST, SLOW, False),
     ("", FAST, True),  # an older release did not write of which
     ("", SLOW, True),
+    (LLAMA, LLAMA, True),
+    (LLAMA, QWEN, False),
+    (LLAMA, kind_of(SLOW, "a1"), False),
+    (FAST, QWEN, True),  # written before it was known with which model
+    (LLAMA, FAST, True),  # the plan was rebuilt from what serves, and does not say which model
 ])  # fmt: skip
 @pytest.mark.parametrize(
     ("outcome", "symptom"), [(Phase.FAILED, Symptom.PREEMPTION), (Phase.DONE, Symptom.CAPPED)]
@@ -61,6 +69,12 @@ def test_what_keeps_gaps_short_on_one_kind_of_set_goes_back_after_calm_on_anothe
     taken_back = past(outcome=Phase.DONE, symptom=Symptom.RELAXED, hours=30)
     memory = tried((taken_back, FAST), (for_gaps, SLOW), (for_gaps, FAST))
     assert ("maxSequences" in barred(look(here), memory, Symptom.RELAXED)) is bars
+
+
+def test_what_keeps_gaps_short_does_so_with_another_version_of_the_engine_too():
+    """A plan that a person asks for keeps what was retuned, whichever version it is made for."""
+    memory = tried((past(outcome=Phase.DONE, symptom=Symptom.SLOW_TOKENS, hours=40), LLAMA))
+    assert "maxSequences" in barred(look(QWEN), memory, Symptom.RELAXED)
 
 
 def test_a_rung_that_failed_on_one_kind_of_set_is_tried_on_the_other_and_not_again_on_the_first():

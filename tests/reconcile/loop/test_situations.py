@@ -118,6 +118,20 @@ def test_ends_of_all_engines_of_a_replica_are_the_replicas() -> None:
     assert found.restarts == 3
 
 
+@pytest.mark.parametrize(
+    ("unready", "since"),
+    [((None, None), None), ((50.0, None), 50.0), ((70.0, 60.0), 60.0), ((None, 40.0), 40.0)],
+)
+def test_a_replica_has_not_served_since_the_first_of_its_pods_that_is_not_ready(
+    unready: tuple[float | None, ...], since: float | None
+) -> None:
+    pods = tuple(pod(f"g-{rank}", group=0, rank=rank, unready=at) for rank, at in enumerate(unready))
+    (found,) = replicas_of(SetSeen(name="a", replicas=1, pods_per_replica=2, pods=pods), node_coming=False)
+    assert found.unready == since
+    (alone,) = replicas_of(SetSeen(name="a", replicas=1, pods=pods[1:]), node_coming=False)
+    assert alone.unready == unready[1]
+
+
 @pytest.mark.parametrize("gone", [{"ended": True, "reason": "Evicted"}, {"reason": "NodeLost"}], ids=str)
 def test_a_pod_that_was_evicted_or_whose_node_is_silent_is_no_replica_that_fails(
     gone: dict[str, Any],

@@ -173,7 +173,7 @@ def remembered(scene: Scene, past: tuple[Past, ...]) -> tuple[Past, ...]:
 def _for_gaps(setting: str, scene: Scene, memory: RetuneMemory) -> bool:
     """Whether the setting was changed for the sake of latency since it last was as planned."""
     for past in memory.past:
-        done = past.outcome is Phase.DONE and memory.concerns(past, scene.kind)
+        done = past.outcome is Phase.DONE and memory.concerns(past, scene.kind, whatever_runs=True)
         if past.setting == setting and done:
             if past.symptom == Symptom.RELAXED:
                 return False

@@ -154,8 +154,8 @@ def _imageless(scene: Scene) -> int:
 
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
-    if scene.data and (broken := fails(step.new, step.old, step.baseline)):
-        return _back(scene, memory, step, broken)
+    if failing := _failing(scene, step):
+        return _back(scene, memory, step, failing)
     enough = (
         scene.now - step.since >= scene.restarts.canary_seconds
         and step.new.ended >= scene.restarts.canary_requests
@@ -192,8 +192,15 @@ def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, shown: bool, g
     return _back(scene, memory, step, why, blameless=True)
 
 
+def _failing(scene: Scene, step: Step) -> str | None:
+    """That the change has failed more requests in this phase than chance explains: then nobody waits until the phase is over."""
+    return fails(step.new, step.old, step.baseline) if scene.data else None
+
+
 def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
+    if failing := _failing(scene, step):
+        return _back(scene, memory, step, failing)
     ready, asked = scene.changed.ready if scene.changed is not None else 0, _asked(scene, step)
     if ready < asked:
         if scene.now > step.deadline:
@@ -241,6 +248,8 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if scene.serving.replicas and scene.now <= step.deadline:
         # Replicas that leave still carry some of the load until they have answered it.
         return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
+    if failing := _failing(scene, step):
+        return _back(scene, memory, step, failing)
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
     verdict = verdict_of(scene, step)

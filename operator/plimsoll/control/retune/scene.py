@@ -124,8 +124,8 @@ class Scene:
     about: str = ""
     """The set that it is about, in words; empty where the plan has one."""
     kind: str = ""
-    """Layout and hardware of that set, in words: what a retune shows there says nothing of another kind. A retune that stays changes the digest
-    of the set's entry in the plan, and not this."""
+    """The kind of that set, by layout, hardware and what runs there: what a retune shows says nothing of another kind. A retune that stays
+    changes the digest of the set's entry in the plan, and not this."""
     knobs: Knobs
     """Of the set that serves, before the change."""
     planned: Mapping[str, str] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class Scene:
     scaled_at: float | None = None
     """When replicas were last added."""
     scaled: bool = False
-    """Their number is changed at this very tick."""
+    """Their number, or how many of them each set has, is changed at this very tick."""
     fleet_gpus: float = 0.0
     fleet_retuning: float = 0.0
     """GPUs of the fleet whose sets are in a retune now, this one's aside."""

@@ -16,6 +16,8 @@ PAST_MOST = 100
 """How many are kept at most where they still count: more retunes a day cannot be allowed."""
 OF_SET: Final = " on "
 """Between a setting or a symptom and the set that it is of."""
+RUNNING: Final = " running "
+"""Between the layout and hardware of a kind of set and what runs there."""
 FAR = 2.0
 """Times by which the median lengths of two kinds of traffic differ."""
 
@@ -158,7 +160,7 @@ class RetuneMemory:
     suggested_before: tuple[Past, ...] = ()
     """The same of other kinds of sets and other settings, newest first."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """By identity of a retune or suggestion: the kind of set that it is of. It stands beside them since an older release, which passes over
+    """By identity of a retune or suggestion: the kind of set that it is of, as `kind_of` has it. It stands beside them since an older release, which passes over
     this, would read no past that had a word more. Of what that wrote it is not known."""
     held: HeldBack | None = None
     count: int = 0
@@ -171,10 +173,14 @@ class RetuneMemory:
         """Newest first."""
         return () if self.suggested is None else (self.suggested, *self.suggested_before)
 
-    def concerns(self, past: Past, kind: str) -> bool:
-        """Whether an earlier retune, or a suggestion, says something of this kind of set. One of which the kind is not known does of all."""
-        of = self.kinds.get(past.id, "")
-        return not of or not kind or of == kind
+    def concerns(self, past: Past, kind: str, *, whatever_runs: bool = False) -> bool:
+        """Whether an earlier retune, or a suggestion, says something of this kind of set. One of which the kind, or what ran there, is not
+        known does of all."""
+        (before, _, ran), (here, _, runs) = (
+            self.kinds.get(past.id, "").partition(RUNNING),
+            kind.partition(RUNNING),
+        )
+        return _agree(before, here) and (whatever_runs or _agree(ran, runs))
 
     def of_kind(self, identity: str, kind: str) -> RetuneMemory:
         """The memory with the kind of set that a retune or suggestion is of, and without those of what is forgotten."""
@@ -199,6 +205,16 @@ class RetuneMemory:
         """The memory after a jump of the clock: what is being waited for moves with it, and what was done keeps its time."""
         step = None if self.step is None else self.step.moved(seconds)
         return replace(self, step=step, since={what: at + seconds for what, at in self.since.items()})
+
+
+def kind_of(where: str, runs: str) -> str:
+    """A kind of set: its layout and hardware, in words, and what runs there, as a digest that retunes do not change; empty where that is not
+    known."""
+    return f"{where}{RUNNING}{runs}" if runs else where
+
+
+def _agree(one: str, other: str) -> bool:
+    return not one or not other or one == other
 
 
 def of_set(what: str, about: str) -> str:

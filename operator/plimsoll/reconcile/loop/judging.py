@@ -166,7 +166,8 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     news: tuple[News, ...] = ()
     weight = weights(situation.roles[0].sets)
     wish = standing(before, role, decision.memory.of(role.role), subject.bounds, weight)
-    if acted(before, wish, role.action):
+    shares = _shares(case, role, wish)
+    if acted(before, wish, role.action, moved=shares != record.shares):
         act = Act(
             at=tick.now,
             what="scale",
@@ -192,19 +193,22 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     if refused is not None and (metrics is None or metrics.status != "False"):
         why = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
         said[names.METRICS] = Told(type=names.METRICS, status="False", reason=QUERY_REFUSED, message=why)
-    record = replace(record, replicas=wish, shares=_shares(case, role, wish))
+    record = replace(record, replicas=wish, shares=shares)
     return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
 
 
 def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
-    """The memory where this decision only asks again for replicas that were asked for before, since the plan is behind: that is no new
-    step up, so the last one keeps its time."""
+    """The memory where this decision only asks again for what was asked for before, since the plan is behind: that is no new step, so the
+    last one keeps its time, and a set that is left alone is so for no longer."""
     (role,) = decision.roles
-    after, up_at = decision.memory, before.of(role.role).up_at
-    if role.action not in (Action.UP, Action.WAKE) or up_at is None:
-        return after
-    # A moment that is still to come was noted before a clock was put back.
-    return Memory(roles={**after.roles, role.role: replace(after.of(role.role), up_at=min(up_at, now))})
+    if role.action is Action.HOLD:
+        return decision.memory
+    after, known = decision.memory.of(role.role), before.of(role.role)
+    if role.action in (Action.UP, Action.WAKE, Action.MOVE) and known.up_at is not None:
+        # A moment that is still to come was noted before a clock was put back.
+        after = replace(after, up_at=min(known.up_at, now))
+    blocked = {key: known.blocked.get(key, block) for key, block in after.blocked.items()}
+    return Memory(roles={**decision.memory.roles, role.role: replace(after, blocked=blocked)})
 
 
 def _behind(tick: Tick, subject: Subject, wish: int, up_at: float | None) -> Told | None:

@@ -13,6 +13,7 @@ from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
 from plimsoll.control.retune import Scene, Turned, abandoned, advance
 from plimsoll.control.retune.scene import named
+from plimsoll.control.retune.steps import kind_of
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Role, ServingSet
 from plimsoll.control.workload import observe
@@ -97,7 +98,7 @@ def _lead(subject: Subject, record: Record) -> tuple[Planned, str]:
     return max(subject.sets, key=lambda each: each.replicas), subject.spec if step is None else REPLANNED
 
 
-def _kind(lead: Planned) -> str:
+def _called(lead: Planned) -> str:
     """What tells a set from others, in the words of the condition Placed."""
     return f"{lead.layout} on {lead.hardware}"
 
@@ -125,8 +126,8 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         now=tick.now,
         jumped_s=_jumped(tick, case),
         name=subject.key,
-        about=_kind(lead) if len(subject.sets) > 1 and spec is not REPLANNED else "",
-        kind=_kind(lead),
+        about=_called(lead) if len(subject.sets) > 1 and spec is not REPLANNED else "",
+        kind=kind_of(_called(lead), lead.runs),
         knobs=lead.knobs,
         planned=lead.before,
         serving=serving,
@@ -149,7 +150,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         data=data,
         busy=busy_of(subject, case.serving),
         scaled_at=role.up_at,
-        scaled=wish is not None and wish != _asked_before(case),
+        scaled=wish is not None and (wish != _asked_before(case) or so_far.record.shares != record.shares),
         fleet_gpus=tick.grounds.gpus,
         fleet_retuning=_others(subject.key, retuning),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,

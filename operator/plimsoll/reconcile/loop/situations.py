@@ -108,8 +108,10 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
             scheduled=pod.scheduled,
             restarts=pod.restarts,
             outside=outside,
+            unready=pod.unready,
         )
     scheduled = [pod.scheduled for pod in pods]
+    unready = [pod.unready for pod in pods if pod.unready is not None]
     return Replica(
         id=pods[0].uid,
         state=state,
@@ -118,6 +120,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
         restarts=sum(pod.restarts for pod in pods),
         outside=outside,
+        unready=min(unready, default=None),
     )
 
 

@@ -22,13 +22,14 @@ from plimsoll.control.decision import Told
 from plimsoll.control.law import up_window_s
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
-from plimsoll.control.retune.scene import knobs_of
+from plimsoll.control.retune.scene import SETTINGS, knobs_of
 from plimsoll.control.situation import ZERO_AFTER_S, Bounds, Capacity, Slo
 from plimsoll.facts.engines import EngineFacts, EngineNotPlannedError, UnknownEngineError, engine_facts
+from plimsoll.planning import codec
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placing.budgets import claim_of, priority_of
-from plimsoll.planning.plan import Hardware, PlanSet
+from plimsoll.planning.plan import Hardware, Plan, PlanSet
 from plimsoll.prometheus.vocabulary import exports
 from plimsoll.reconcile.changing import before_of, change_of
 from plimsoll.reconcile.kept import Kept
@@ -56,6 +57,8 @@ class Planned:
     product: str
     gpus: float
     price_per_hour: float | None
+    runs: str = ""
+    """Digest of what its replicas run: model, engine and settings, but for those that retunes change. Empty where the plan does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +138,7 @@ def subject_of(
 
         def named(each: PlanSet) -> Planned:
             name = set_name(deployment, each, facts=engine, config=config, there=there)
-            return _planned(name, each, bears)
+            return replace(_planned(name, each, bears), runs=_runs(plan, each))
 
         sets = tuple(named(each) for each in plan.sets)
         record = kept.of(spec).control or EMPTY
@@ -214,6 +217,14 @@ def _planned(name: str, chosen: PlanSet, bears: tuple[Toleration, ...]) -> Plann
         gpus=float(claim.gpus),
         price_per_hour=None if claim.price is None else float(claim.price),
     )
+
+
+def _runs(plan: Plan, chosen: PlanSet) -> str:
+    if not plan.model_digest:
+        return ""
+    tuned = set(SETTINGS.values())
+    settings = {name: value for name, value in codec.encode(chosen.settings).items() if name not in tuned}
+    return codec.digest((plan.model_digest, plan.engine, plan.engine_version, settings))
 
 
 @cache
