@@ -16,6 +16,8 @@ import yaml
 from plimsoll.api.config import OperatorConfig
 
 CHART: Final = Path(__file__).parent / "plimsoll"
+BESIDE: Final = {"global": {"type": "object"}, "enabled": {"type": "boolean"}}
+"""What a chart that depends on this one hands on beside our values: what all its charts share, and by what it turns us on or off."""
 FREE: Final = ("resources", "affinity", "webhook.namespaceSelector")
 """Maps whose keys are not the chart's to know."""
 TEXTS: Final = (
@@ -30,7 +32,7 @@ OWN_LABELS: Final = (
 )
 """Labels that the chart sets itself, some of which its selectors stand on."""
 PATTERNS: Final = {
-    "nameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
+    "nameOverride": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",  # no name begins with it
     "fullnameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
     "image.digest": "^(sha256:[0-9a-f]{64})?$",
     "metrics.podMonitor.interval": "^([0-9]+(ms|s|m|h|d|w|y))+$",
@@ -79,7 +81,7 @@ Upgrading restarts no serving pod, and brings the CustomResourceDefinition of it
 
 def schema(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Unknown values are refused: a slip in a name must not be a value without effect."""
-    properties: dict[str, Any] = {"global": {"type": "object"}} if not above else {}
+    properties: dict[str, Any] = {} if above else dict(BESIDE)
     for key, value in values.items():
         path = f"{above}{key}"
         if path == "config":
@@ -126,6 +128,9 @@ def admins_file() -> dict[str, Any]:
             kept["properties"] = {name: or_nothing(shape(one)) for name, one in node["properties"].items()}
         elif isinstance(node.get("additionalProperties"), Mapping):
             kept["additionalProperties"] = shape(node["additionalProperties"])
+        elif patterns := node.get("patternProperties"):
+            # What keys are allowed the operator says.
+            (kept["additionalProperties"],) = map(shape, patterns.values())
         if isinstance(node.get("items"), Mapping):
             kept["items"] = shape(node["items"])
         return kept
@@ -137,7 +142,7 @@ def admins_file() -> dict[str, Any]:
 
     made = shape(whole)
     for specs in ("presets", "defaults"):
-        made["properties"][specs] = {"type": "array", "items": {"type": "object"}}
+        made["properties"][specs] = or_nothing({"type": "array", "items": {"type": "object"}})
     return made
 
 

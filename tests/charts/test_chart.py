@@ -172,11 +172,28 @@ def test_a_field_that_the_admins_file_does_not_have_is_refused_before_a_pod_fail
     assert prices["properties"]["gpuHour"]["items"]["properties"]["perHour"] == {"type": ["string", "null"]}
 
 
+def test_every_field_of_the_admins_file_is_taken_back_by_null_as_the_operator_takes_it() -> None:
+    fields = schema_of("config")["properties"]
+    assert [name for name, field in fields.items() if "null" not in field["type"]] == []
+    OperatorConfig.model_validate(dict.fromkeys(set(fields) - {"apiVersion", "kind"}))
+
+
+@pytest.mark.parametrize("field", ["prometheusMatchLabels", "prometheusHeaders"])
+def test_a_tenant_that_is_a_number_is_refused_before_a_pod_fails_of_it(field: str) -> None:
+    control = schema_of("config.control")["properties"]
+    assert control[field]["additionalProperties"] == {"type": "string"}
+
+
+def test_a_chart_that_depends_on_this_one_may_turn_it_on_and_off_by_a_value() -> None:
+    """`condition: plimsoll.enabled` hands the value on to this chart."""
+    assert schema_of("enabled") == {"type": "boolean"}
+
+
 @pytest.mark.parametrize(
     ("path", "good", "bad"),
     [
         ("fullnameOverride", ("", "plimsoll-a"), ("Plimsoll", "a_b", "-a", "1a")),
-        ("nameOverride", ("", "plimsoll"), ("Plimsoll",)),
+        ("nameOverride", ("", "plimsoll", "4llm"), ("Plimsoll", "-a")),
         ("image.digest", ("", f"sha256:{'0' * 64}"), ("abc", "0" * 64)),
         ("metrics.podMonitor.interval", ("30s", "1m30s", "500ms"), ("30", "5x", "")),
     ],
