@@ -54,3 +54,16 @@ def test_a_kubeconfig_that_is_there_and_broken_is_not_passed_over_for_the_pods_o
     monkeypatch.setattr(by_hand, "load_incluster_config", a_pod)
     with pytest.raises(by_hand.ContextUnknown, match="check KUBECONFIG"):
         by_hand.client_of(None)
+
+
+def test_a_pod_whose_user_has_no_home_is_as_one_without_a_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a user that no file knows Python cannot tell the home."""
+    monkeypatch.setattr(NOWHERE, "~nobody-knows/.kube/config")
+    monkeypatch.setattr(by_hand, "load_incluster_config", a_pod)
+    assert by_hand.client_of(None).configuration.host == "https://10.0.0.1:443"
+
+
+def test_a_variable_that_names_no_file_is_as_no_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NOWHERE, "")
+    monkeypatch.setattr(by_hand, "load_incluster_config", a_pod)
+    assert by_hand.client_of(None).configuration.host == "https://10.0.0.1:443"

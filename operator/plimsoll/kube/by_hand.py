@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from kubernetes.client import ApiClient, Configuration
@@ -30,7 +30,8 @@ def client_of(context: str | None) -> ApiClient:
     """A client for a context of the kubeconfig, or for the current one; in a pod that has no kubeconfig, for the pod's own cluster, as kubectl does."""
     where = kube_config.KUBE_CONFIG_DEFAULT_LOCATION
     files = where.split(kube_config.ENV_KUBECONFIG_PATH_SEPARATOR)
-    if not any(Path(file).expanduser().exists() for file in files):
+    # Of a user without a home, as in some pods, pathlib raises; this tells that nothing is there.
+    if not any(os.path.exists(os.path.expanduser(file)) for file in files):  # noqa: PTH110, PTH111
         return _client_of_the_pod(context, where)
     try:
         client: ApiClient = new_client_from_config(context=context)  # type: ignore[no-untyped-call]
