@@ -44,7 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "plimsoll.config" -}}
 {{- /* The supervisor comes with the operator's own image, unless the admin names another. */ -}}
 {{- $brings := dict "registry" (dict "runtimeImage" (include "plimsoll.image" .)) -}}
-{{- merge (dict "apiVersion" "plimsoll.dev/v1alpha1" "kind" "OperatorConfig") (deepCopy .Values.config) $brings | toYaml -}}
+{{- merge (dict "apiVersion" "plimsoll.dev/v1alpha1" "kind" "OperatorConfig") (deepCopy (.Values.config | default dict)) $brings | toYaml -}}
 {{- end -}}
 
 {{- define "plimsoll.webhook" -}}
