@@ -14,6 +14,8 @@ DOES_NOT_FIT = 2
 BAD_INPUT = 3
 INTERRUPTED = 130
 """The exit code that shells expect of a command that was ended by Ctrl-C."""
+UNREAD = 141
+"""The exit code that shells expect of a command whose reader has closed the pipe."""
 
 
 def printable(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import click
 
 import plimsoll
-from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED, BadInput, note
+from plimsoll.cli.errors import BAD_INPUT, FITS, INTERRUPTED, UNREAD, BadInput, note
 
 _CANNOT_HOLD_MORE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of stdout that mean a full or broken disk. Such errors of files that an option names are told where they are written."""
@@ -64,7 +64,7 @@ _ELSEWHERE: Final = {
 
 
 class SeenEnough(Exception):
-    """Who reads our output (head, less) has seen enough. Of the error itself click would make exit code 1, which stands for nothing here."""
+    """Who reads our output (head, less) has seen enough. Of the error itself click would make exit code 1, which stands for nothing here, and 0 would say that all fits."""
 
 
 class Commands(click.Group):
@@ -143,6 +143,7 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
         # What is still in the buffer goes nowhere, or Python would complain of it at exit.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except OSError as error:
         if error.errno not in _CANNOT_HOLD_MORE:
             raise
