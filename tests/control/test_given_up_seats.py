@@ -145,6 +145,16 @@ def test_free_places_are_taken_before_those_of_replicas_that_fail() -> None:
     assert steps == [{"a": 3, "b": 3}, {"a": 0, "b": 6}]
 
 
+@pytest.mark.parametrize("others", [(), (dear(1),)], ids=["the only set", "beside one that is full"])
+def test_a_set_of_which_others_came_to_serve_since_grows_whatever_has_failed(
+    others: tuple[ServingSet, ...],
+) -> None:
+    lost = replace(failing(1)[0], created=NOW - 9000)
+    asked = at_most(cheap(8, lost), *others, bounds=Bounds(min=1, max=40))
+    found = watching(asked, 3, room=Room(gpus={"a": 50.0, "b": 0.0}))
+    assert by_set(found[-1])["a"] > 9
+
+
 def test_where_nothing_serves_another_set_is_tried_in_the_place_of_what_has_failed_for_long() -> None:
     found = watching(at_most(cheap(0, *failing(2)), dear(0), bounds=Bounds(min=2, max=4)), 2)[-1]
     assert by_set(found) == {"a": 0, "b": 2}
