@@ -117,7 +117,8 @@ def _blocked(role: Role, memory: RoleMemory, stuck: Collection[str]) -> dict[str
         block = memory.blocked.get(each.name)
         if block is not None and (each.name in stuck or not _started_since(each, block)):
             found[each.name] = block
-        block = memory.blocked.get(each.name + FAILS)
+        # An only set is not left alone: no other one would have the load meanwhile.
+        block = memory.blocked.get(each.name + FAILS) if len(role.sets) > 1 else None
         if block is not None and not _served_since(each, block):
             found[each.name + FAILS] = block
     return found
