@@ -145,6 +145,16 @@ def test_free_places_are_taken_before_those_of_replicas_that_fail() -> None:
     assert steps == [{"a": 3, "b": 3}, {"a": 0, "b": 6}]
 
 
+@pytest.mark.parametrize("others", [(), (dear(1),)], ids=["the only set", "beside one that is full"])
+def test_a_set_of_which_others_came_to_serve_since_grows_whatever_has_failed(
+    others: tuple[ServingSet, ...],
+) -> None:
+    lost = replace(failing(1)[0], created=NOW - 9000)
+    asked = at_most(cheap(8, lost), *others, bounds=Bounds(min=1, max=40))
+    found = watching(asked, 3, room=Room(gpus={"a": 50.0, "b": 0.0}))
+    assert by_set(found[-1])["a"] > 9
+
+
 def test_where_nothing_serves_another_set_is_tried_in_the_place_of_what_has_failed_for_long() -> None:
     found = watching(at_most(cheap(0, *failing(2)), dear(0), bounds=Bounds(min=2, max=4)), 2)[-1]
     assert by_set(found) == {"a": 0, "b": 2}
@@ -240,9 +250,14 @@ def test_a_set_that_is_left_alone_is_the_reason_where_it_holds_places(
     assert watching(asked, 3, memory=memory)[-1].roles[0].reason == limit
 
 
-def test_where_there_is_no_other_set_with_room_it_is_told_that_it_fails() -> None:
+def test_where_the_other_set_fails_too_it_is_told_that_they_do() -> None:
     memory = known(ready=1, blocked={"a fails": replace(BLOCK, until=NOW + 500)})
-    assert (
-        watching(at_most(cheap(1), bounds=Bounds(min=1, max=9)), 3, memory=memory)[-1].roles[0].reason
-        == "StartFailed"
-    )
+    asked = at_most(cheap(1), dear(0, *failing(1, for_s=60)), bounds=Bounds(min=1, max=9))
+    assert watching(asked, 3, memory=memory)[-1].roles[0].reason == "StartFailed"
+
+
+def test_a_set_that_was_left_alone_grows_again_once_it_is_the_only_one() -> None:
+    memory = known(ready=6, blocked={"a fails": replace(BLOCK, until=NOW + 500)})
+    found = watching(at_most(cheap(6), bounds=Bounds(min=1, max=40)), 3, memory=memory)[-1]
+    assert by_set(found)["a"] > 6
+    assert found.memory.of("serve").blocked == {}

@@ -16,7 +16,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.law import Law
 from plimsoll.control.memory import FAILS, Blocked, RoleMemory
 from plimsoll.control.pools import grown
-from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
+from plimsoll.control.situation import Role, Room, ServingSet
 from plimsoll.values import light
 
 
@@ -79,6 +79,15 @@ def failed(role: Role, now: float, seconds: float) -> Mapping[str, int]:
     return found
 
 
+def further_fail(role: Role, now: float, seconds: float) -> Collection[str]:
+    """Sets of which a further replica would most likely fail too: one has failed for so long, and none has come to serve since it was made."""
+    return [
+        each.name
+        for each in role.sets
+        if any(one.has_failed(now, seconds) and one.created >= each.served_at for one in each.replicas)
+    ]
+
+
 def left_alone(memory: RoleMemory, names: Iterable[str], now: float, law: Law) -> RoleMemory:
     """The memory once replicas of these sets were given up since they failed: of each nothing is asked for a while."""
     blocked = dict(memory.blocked)
@@ -108,7 +117,8 @@ def _blocked(role: Role, memory: RoleMemory, stuck: Collection[str]) -> dict[str
         block = memory.blocked.get(each.name)
         if block is not None and (each.name in stuck or not _started_since(each, block)):
             found[each.name] = block
-        block = memory.blocked.get(each.name + FAILS)
+        # An only set is not left alone: no other one would have the load meanwhile.
+        block = memory.blocked.get(each.name + FAILS) if len(role.sets) > 1 else None
         if block is not None and not _served_since(each, block):
             found[each.name + FAILS] = block
     return found
@@ -142,6 +152,4 @@ def _started_since(each: ServingSet, block: Blocked) -> bool:
 
 def _served_since(each: ServingSet, block: Blocked) -> bool:
     """Whether a replica came to serve after others were given up since they failed."""
-    return any(
-        replica.state is ReplicaState.READY and replica.since > block.since for replica in each.replicas
-    )
+    return each.served_at > block.since

@@ -128,9 +128,8 @@ def _fails(each: ServingSet) -> bool:
     good start."""
     if each.unmade:
         return True
-    started = [replica.since for replica in each.replicas if replica.state is ReplicaState.READY]
     return any(
-        replica.state is ReplicaState.FAILED and replica.created >= max(started, default=0.0)
+        replica.state is ReplicaState.FAILED and replica.created >= each.served_at
         for replica in each.replicas
     )
 

@@ -6,7 +6,7 @@ how much is needed, then up, down or stay. Each step is a module of its own; thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from plimsoll.control import bounded, forecast, learning, telling, zero
@@ -18,7 +18,7 @@ from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, whole_replicas
-from plimsoll.control.placing import Placing, failed, left_alone, placing
+from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing
 from plimsoll.control.pools import ROUNDING, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
@@ -135,7 +135,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         units,
         most=turn.role.bounds.max,
         blocked=placed.blocked,
-        failing={**placed.failing, **dict.fromkeys(lost, 0)},
+        failing={**placed.failing, **dict.fromkeys(_barred(turn, view, lost), 0)},
         room=turn.room,
     )
     taken = sum(allotted.replicas.values()) - there
@@ -168,6 +168,11 @@ def _lost(turn: Turn, view: Asked) -> Mapping[str, int]:
     if len(turn.role.sets) < 2:
         return {}
     return failed(turn.role, turn.now, _failed_s(view, turn.law))
+
+
+def _barred(turn: Turn, view: Asked, lost: Mapping[str, int]) -> Collection[str]:
+    """Sets that do not grow while replicas of them are lost."""
+    return further_fail(turn.role, turn.now, _failed_s(view, turn.law)) if lost else ()
 
 
 def _in_place(

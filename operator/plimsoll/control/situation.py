@@ -132,6 +132,11 @@ class ServingSet:
         return self.count(ReplicaState.READY)
 
     @property
+    def served_at(self) -> float:
+        """When the newest of those that serve came to serve; 0 where none does."""
+        return max((one.since for one in self.replicas if one.state is ReplicaState.READY), default=0.0)
+
+    @property
     def present(self) -> int:
         """Replicas that are there or on their way, those that leave aside."""
         return len([replica for replica in self.replicas if replica.state is not ReplicaState.LEAVING])

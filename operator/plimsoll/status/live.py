@@ -11,6 +11,7 @@ from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.scene import named
+from plimsoll.control.retune.steps import place_of
 from plimsoll.control.workload import status_of
 from plimsoll.status.summary import cut
 
@@ -78,9 +79,10 @@ def retunes_of(memory: RetuneMemory) -> tuple[TuningStep, ...]:
 
 
 def _reason(memory: RetuneMemory, past: Past) -> str:
-    """Why a retune ended so. It names the kind of set where there were several, also where that one was alone then."""
-    kind = memory.kinds.get(past.id, "") if len(set(memory.kinds.values())) > 1 else ""
-    return past.reason if past.reason.startswith(kind) else named(kind, past.reason)
+    """Why a retune ended so. It names the layout and hardware where there were several, also where they were the only ones then."""
+    places = {identity: place_of(kind) for identity, kind in memory.kinds.items()}
+    place = places.get(past.id, "") if len(set(places.values())) > 1 else ""
+    return past.reason if past.reason.startswith(place) else named(place, past.reason)
 
 
 def step_of(step: Step) -> TuningStep:

@@ -159,6 +159,18 @@ def test_a_retune_of_the_only_set_there_was_names_it_once_there_are_others():
     assert told.message.count(FAST) == 1
 
 
+@pytest.mark.parametrize(("first", "then", "begin"), [(LLAMA, QWEN, ""), (LLAMA, kind_of(SLOW, "a1"), FAST)])
+def test_what_runs_on_a_set_is_told_to_nobody_as_it_is_a_digest(first, then, begin):
+    memory = tried(
+        (past(), then), (replace(past(), reason=f"{begin}: no gain" if begin else "no gain"), first)
+    )
+    *_, told = live_status(Record(retune=memory))["tuning_history"]
+    assert told.reason == (f"{FAST}: no gain" if begin else "no gain")
+    last = retuning(memory)
+    assert last is not None
+    assert "running" not in last.message
+
+
 OLDER = {
     "retune": {
         "count": 1,

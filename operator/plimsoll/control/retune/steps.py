@@ -213,6 +213,11 @@ def kind_of(where: str, runs: str) -> str:
     return f"{where}{RUNNING}{runs}" if runs else where
 
 
+def place_of(kind: str) -> str:
+    """The layout and hardware of a kind of set, in words."""
+    return kind.partition(RUNNING)[0]
+
+
 def _agree(one: str, other: str) -> bool:
     return not one or not other or one == other
 
