@@ -49,6 +49,17 @@ def answer(failed: int, of: int, theirs: int, others: int) -> Answer:
     return judge(Symptom.PREEMPTION, new, old, Slo()).answer
 
 
+@pytest.mark.parametrize(
+    ("failed", "blamed"), [(1, False), (3, False), (4, True), (50, True)], ids=lambda value: str(value)
+)
+def test_a_change_that_fails_far_more_than_may_is_blamed_also_where_nobody_knows_how_many_failed_before(
+    failed: int, *, blamed: bool
+):
+    told = fails(tally(failed, 50), Tally(errors=None), Figures())
+    assert (told is not None) == blamed
+    assert told is None or told.endswith("without it nobody says how many")
+
+
 def test_one_failed_request_among_the_forty_of_a_roll_takes_no_change_back():
     world = in_phase(Phase.ROLLING, slow())
     world.change = replace(world.change, errors=ONE_IN_FORTY)

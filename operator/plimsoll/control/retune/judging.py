@@ -33,7 +33,8 @@ FEWER_WAIT: Final = 0.8
 """Times the waiting requests without the change, up to which fewer of them are a gain."""
 LOAD_APART: Final = 0.2
 """By which share the requests that two replicas finish may differ for both to count as asked for equally much."""
-NOBODY: Final = Share(0, 0)
+AS_MAY: Final = Share(1000 * ERRORS, 1000)
+"""What the others are taken for where nobody says how many of their requests failed: as many as may."""
 
 
 class Answer(Enum):
@@ -153,7 +154,7 @@ def _unseen(new: Figures, old: Figures) -> str | None:
 def _failing(mine: Share | None, theirs: Share | None) -> str | None:
     """That surely more requests fail with the change than may."""
     more = _failing_more(mine, theirs)
-    return more if mine is not None and rare(mine, theirs or NOBODY) else None
+    return more if mine is not None and rare(mine, theirs or AS_MAY) else None
 
 
 def _perhaps_failing(new: Figures, old: Figures) -> Verdict | None:
@@ -163,10 +164,10 @@ def _perhaps_failing(new: Figures, old: Figures) -> Verdict | None:
 
 
 def _failing_more(mine: Share | None, theirs: Share | None) -> str | None:
-    theirs = theirs or NOBODY
-    if mine is None or mine.part <= theirs.part + ERRORS:
+    if mine is None or mine.part <= (theirs.part if theirs else 0.0) + ERRORS:
         return None
-    return f"{mine} requests fail with the change, {theirs} without it"
+    before = f"{theirs} without it" if theirs else "without it nobody says how many"
+    return f"{mine} requests fail with the change, {before}"
 
 
 def _late_first(new: Figures, old: Figures, slo: Slo) -> str | None:
