@@ -15,7 +15,7 @@ from typing import Any, Final
 from cluster.api import Object, Unanswered
 
 ROOT: Final = Path(__file__).parent.parent
-PATIENCE_SECONDS: Final = 90.0
+PATIENCE_SECONDS: Final = 180.0
 LONG_SECONDS: Final = 600.0
 """For what takes many turns, or minutes by itself: on a busy machine all of it takes many times as long."""
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from common import eventually
+from common import LONG_SECONDS, eventually
 from turns.running import Desk
 from turns.watching import SCALED, configured, reasons, wanted, watched
 
@@ -110,7 +110,9 @@ def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help
         place.apply(**{**SCALED, "scaling": {}, "replicas": 2})
         assert place.says("Ready", "True", "Serving")
         (served,) = place.deployments()
-        assert eventually(lambda: place.get()["status"].get("tuning", {}).get("state") == "Judging")
+        assert eventually(
+            lambda: place.get()["status"].get("tuning", {}).get("state") == "Judging", LONG_SECONDS
+        ), operator.tail()
         assert place.deployments()[served] == 2, "the canary comes beside those that serve"
         (tried,) = set(place.deployments()) - {served}
         assert place.deployments()[tried] == 1
