@@ -100,6 +100,19 @@ def test_processes_are_begun_only_where_they_are_worth_it(monkeypatch: pytest.Mo
     assert usual_jobs(10 * HELD_MOST, 4) == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "cores"), [("200000 100000", 2), ("50000 100000", 1), ("max 100000", 16), (None, 16)]
+)
+def test_a_container_is_given_no_more_processes_than_its_limit_of_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None, cores: int
+):
+    if limit is not None:
+        (tmp_path / "cpu.max").write_text(limit)
+    monkeypatch.setattr("plimsoll.cli.simulate_play.CPU_LIMIT", tmp_path / "cpu.max")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(16)), raising=False)
+    assert usual_jobs(requests=1_000_000, cases=20) == cores
+
+
 def test_an_error_in_a_world_is_told_as_it_is_and_ends_the_rest():
     stages = Broken(scenario=SCENARIO, trace=TRACE)
     for jobs in (1, 2):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from plimsoll.cli.errors import BadInput, note
@@ -21,6 +22,8 @@ LIGHT: Final = 500_000
 """Requests, over all that is played, that take some ten seconds: with fewer, processes gain less than it takes to begin them."""
 HELD_MOST: Final = 20_000_000
 """Requests that all processes together hold unless somebody asks for more: each has its own copy of the trace, and of its world's requests."""
+CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
+"""Of a container that has one: microseconds in each period of so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,12 @@ def usual_jobs(requests: int, cases: int) -> int:
 
 def _cores() -> int:
     """Those that this process may use, which may be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = CPU_LIMIT.read_text().split()
+        return max(1, min(found, int(quota) // int(period)))
+    except (OSError, ValueError):
+        return found  # no container, or one without a limit
 
 
 def _one_by_one(parts: Sequence[Part], stages: Stages, first: Arrivals, tell: Tell) -> None:

@@ -49,9 +49,7 @@ def answer(failed: int, of: int, theirs: int, others: int) -> Answer:
     return judge(Symptom.PREEMPTION, new, old, Slo()).answer
 
 
-@pytest.mark.parametrize(
-    ("failed", "blamed"), [(1, False), (3, False), (4, True), (50, True)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("failed", "blamed"), [(1, False), (3, False), (4, True), (50, True)])
 def test_a_change_that_fails_far_more_than_may_is_blamed_also_where_nobody_knows_how_many_failed_before(
     failed: int, *, blamed: bool
 ):
