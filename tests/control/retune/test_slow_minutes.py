@@ -8,7 +8,7 @@ from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Phase
 from plimsoll.control.retune.looking import LASTS_SHARE
 from plimsoll.control.signals import LATENCY_S
-from tests.control.retune.world import GOOD, OLD, TICK, World, judging
+from tests.control.retune.world import GOOD, OLD, TICK, World, in_phase, judging
 
 RULES = Restarts(canary_seconds=600)
 LONGER = {
@@ -69,3 +69,26 @@ def test_what_no_slow_minute_makes_ends_a_watch_at_once():
     step = world.memory.step
     assert step is not None
     assert step.phase is Phase.ROLLING_BACK
+
+
+@pytest.mark.parametrize("rate", [OLD.rate, OLD.rate / 2])
+@pytest.mark.parametrize("longer", LONGER)
+def test_a_slow_minute_passes_at_the_end_of_what_is_verified_too(longer, rate):
+    world = in_phase(Phase.VERIFYING, World(rules=RULES))
+    world.change = replace(GOOD, rate=rate)
+    world.run(1.5 * RULES.canary_seconds - 2 * TICK)
+    world.change = replace(LONGER[longer], rate=rate)
+    world.run(60 + LATENCY_S)
+    world.change = replace(GOOD, rate=rate)
+    world.run(3600)
+    assert world.memory.past[0].outcome is Phase.DONE, world.memory.past[0].reason
+
+
+@pytest.mark.parametrize("longer", LONGER)
+@pytest.mark.parametrize("phase", [Phase.ROLLING, Phase.VERIFYING])
+def test_longer_gaps_that_stay_undo_what_is_rolled_out_or_verified(phase, longer):
+    world = in_phase(phase, World(rules=RULES, replicas=3))
+    world.change = LONGER[longer]
+    world.run(3600)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert longer in world.memory.past[0].reason

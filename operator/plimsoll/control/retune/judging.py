@@ -101,9 +101,7 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
     everything may, except for failures, and for preemptions that are still as many as the change was to take away.
     """
     larger = (new.finished or 0.0) > (old.finished or 0.0)
-    worse = (
-        _failing(new.failing, old.failing) if larger else _harm(new, old, slo, gpus) or _longer_gaps(new, old)
-    )
+    worse = _failing(new.failing, old.failing) if larger else _harm(new, old, slo, gpus)
     if (
         worse is None
         and new.preempted is not None
@@ -112,6 +110,8 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
         worse = f"{new.preempted:.1%} of requests are preempted still"
     if worse is not None:
         return Verdict(Answer.BAD, worse)
+    if not larger and (longer := _longer_gaps(new, old)) is not None:
+        return Verdict(Answer.BAD, longer, passing=True)
     if (unsure := _perhaps_failing(new, old)) is not None:
         return unsure
     if (late := _late_first(new, old, slo)) is not None:

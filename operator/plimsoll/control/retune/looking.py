@@ -47,6 +47,12 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
     return under_another_load(new, before, scene.slo, gpus)
 
 
+def noted(scene: Scene, step: Step, verdict: Verdict) -> Step:
+    """The step with since when every look has found it worse in a way that may pass."""
+    worse = (scene.now if step.worse is None else step.worse) if verdict.passing else None
+    return replace(step, worse=worse)
+
+
 def lasts(scene: Scene, step: Step) -> bool:
     """Whether what may pass has been bad for longer than a single slow minute is seen."""
     return step.worse is None or scene.now - step.worse >= LASTS_SHARE * scene.restarts.canary_seconds

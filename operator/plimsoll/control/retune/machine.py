@@ -17,7 +17,7 @@ from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.ending import closed, past_of, told_of_end
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
-from plimsoll.control.retune.looking import counted, lacks_requests, lasts, unwatched, verdict_of
+from plimsoll.control.retune.looking import counted, lacks_requests, lasts, noted, unwatched, verdict_of
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
 from plimsoll.control.retune.turned import Event, Turned
@@ -161,8 +161,8 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         and step.new.ended >= scene.restarts.canary_requests
     )
     verdict = verdict_of(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
-    worse = (scene.now if step.worse is None else step.worse) if verdict.passing else None
-    step = replace(step, worse=worse, said=step.said if step.starved and not enough else verdict.why)
+    step = noted(scene, step, verdict)
+    step = replace(step, said=step.said if step.starved and not enough else verdict.why)
     if enough and verdict.answer is Answer.GOOD:
         return _further(scene, memory, step)
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
@@ -250,13 +250,14 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
     if failing := _failing(scene, step):
         return _back(scene, memory, step, failing)
+    verdict = verdict_of(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
+    step = noted(scene, step, verdict)
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
-    verdict = verdict_of(scene, step)
     if not scene.data:
         return _back(scene, memory, step, "metrics went away while it was verified", blameless=True)
     if verdict.answer is Answer.BAD:
-        return _back(scene, memory, step, verdict.why)
+        return _worse(scene, memory, step, verdict)
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
         # The load may yet become what it was at the beginning, so that the two compare.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
@@ -268,6 +269,13 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         )
         return _back(scene, memory, step, f"inconclusive: {seen}", blameless=True)
     return _ended(scene, memory, step, Phase.DONE, verdict.why)
+
+
+def _worse(scene: Scene, memory: RetuneMemory, step: Step, verdict: Verdict) -> Turned:
+    """Back, once what is worse has lasted for longer than one slow minute of the machine makes it."""
+    if lasts(scene, step) or scene.now > step.deadline:
+        return _back(scene, memory, step, verdict.why)
+    return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
 
 
 def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
