@@ -184,7 +184,10 @@ class RoleMemory:
             up_at=None if self.up_at is None else now,
             down_at=None if self.down_at is None else now,
             regretted_at=None if self.regretted_at is None else now,
-            blocked={name: replace(each, until=now + each.retry_s) for name, each in self.blocked.items()},
+            blocked={
+                name: replace(each, until=min(each.until, now + each.retry_s))
+                for name, each in self.blocked.items()
+            },
             started_until=now,
             missing_since=None,
             learnt_at=None,
