@@ -283,9 +283,7 @@ def test_one_that_serves_for_a_moment_at_each_wave_of_load_is_tried_more_and_mor
             asked = at_most(cheap(0, one), dear(1), bounds=Bounds(min=1, max=2))
             looked = replace(memory, seen=at - 15, over_since=None)
             for tick in range(3):
-                decision = decide(
-                    now=at + 15 * tick, situation=asked, memory=Memory(roles={"serve": looked})
-                )
+                decision = decide(now=at + 15 * tick, situation=asked, memory=Memory(roles={"serve": looked}))
                 looked, asked = decision.memory.of("serve"), obeyed(asked, decision)
             memory = looked
     assert by_set(decision) == {"a": 0, "b": 2}

@@ -155,6 +155,4 @@ def _started_since(each: ServingSet, block: Blocked) -> bool:
 
 def _served_since(each: ServingSet, block: Blocked, until: float = math.inf) -> bool:
     """Whether a replica serves that came to serve after others were given up since they failed, and before `until`."""
-    return any(
-        one.state is ReplicaState.READY and block.since < one.since <= until for one in each.replicas
-    )
+    return any(one.state is ReplicaState.READY and block.since < one.since <= until for one in each.replicas)
