@@ -116,7 +116,7 @@ class Connected:
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Takes the node selectors that resources name: pools are divided by the labels in them."""
-        self.sight.fleet.fleet.select(selectors)
+        self.sight.fleet.select(selectors)
 
     async def tell(
         self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]
