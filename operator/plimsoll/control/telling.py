@@ -71,10 +71,19 @@ def scaling_limited(
     """The condition ScalingLimited; nothing where everything that was wanted found a place."""
     if allotted.limit is None:
         return ()
-    why = LIMITS.get(allotted.limit, allotted.limit).format(max=role.bounds.max)
+    reasons = (allotted.limit, *allotted.besides)
+    why = "; besides, ".join(LIMITS.get(one, one).format(max=role.bounds.max) for one in reasons)
     had = sum(allotted.replicas.values()) - sum(each.unmade for each in role.sets)
     message = f"{wanted} replicas{of} are wanted, {had}{among} can be had: {why}"
-    return (Told(type=names.SCALING, status="True", reason=allotted.limit, message=message),)
+    return (
+        Told(
+            type=names.SCALING,
+            status="True",
+            reason=allotted.limit,
+            message=message,
+            besides=allotted.besides,
+        ),
+    )
 
 
 def stuck(role: Role, placed: Placing) -> tuple[Told, ...]:
