@@ -115,6 +115,8 @@ class RoleMemory:
     learnt_at: float | None = None
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """By set; where its replicas failed, by the set and FAILS, which an older release passes over."""
+    unmade_since: Mapping[str, float] = field(default_factory=dict)
+    """By set: since when some of its replicas cannot be made."""
     missing_since: float | None = None
     """Since when the load has not decided: metrics are missing, or a person paused it or set the number."""
     zero_at: float | None = None
@@ -188,6 +190,7 @@ class RoleMemory:
                 name: replace(each, until=min(each.until, now + each.retry_s))
                 for name, each in self.blocked.items()
             },
+            unmade_since={},
             started_until=now,
             missing_since=None,
             learnt_at=None,

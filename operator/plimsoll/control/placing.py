@@ -70,12 +70,15 @@ def placing(
     )
 
 
-def failed(role: Role, now: float, seconds: float) -> Mapping[str, int]:
-    """Replicas of each set that have failed for so long. Surplus ones go anyway, and do not count."""
+def failed(role: Role, memory: RoleMemory, now: float, seconds: float) -> Mapping[str, int]:
+    """Replicas of each set that have failed, or could not be made, for so long. Surplus ones go anyway, and do not count."""
     found = {}
     for each in role.sets:
         count = sum(replica.has_failed(now, seconds) for replica in each.replicas)
-        if (count := count - max(0, each.present - each.told)) > 0:
+        count = max(0, count - max(0, each.present - each.told))
+        if now - memory.unmade_since.get(each.name, now) >= seconds:
+            count += each.unmade
+        if count:
             found[each.name] = count
     return found
 

@@ -168,10 +168,10 @@ def _failed_s(view: Asked, law: Law) -> float:
 
 
 def _lost(turn: Turn, view: Asked) -> Mapping[str, int]:
-    """Replicas of each set that have failed for so long, where there is another set to take their place."""
+    """Replicas of each set that have failed, or could not be made, for so long, where there is another set to take their place."""
     if len(turn.role.sets) < 2:
         return {}
-    return failed(turn.role, turn.now, _failed_s(view, turn.law))
+    return failed(turn.role, view.memory, turn.now, _failed_s(view, turn.law))
 
 
 def _barred(turn: Turn, view: Asked, lost: Mapping[str, int]) -> Collection[str]:
@@ -279,7 +279,14 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     ready = sum(each.ready for each in turn.role.sets)
     if memory.ready != ready:
         memory = replace(memory, ready=ready, changed=turn.now, since=turn.now)
-    return replace(memory, begun=turn.now if memory.begun is None else memory.begun, seen=turn.now)
+    return replace(
+        memory,
+        begun=turn.now if memory.begun is None else memory.begun,
+        seen=turn.now,
+        unmade_since={
+            each.name: memory.unmade_since.get(each.name, turn.now) for each in turn.role.sets if each.unmade
+        },
+    )
 
 
 def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
