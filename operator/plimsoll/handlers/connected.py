@@ -131,6 +131,10 @@ class Connected:
             return None
         return version or int(seen["metadata"]["resourceVersion"])
 
+    def restored(self, uid: str) -> None:
+        """The server's data were restored, so nobody knows which status the resource has."""
+        self._status.restored(uid)
+
     def forget(self, uid: str) -> None:
         """The resource is gone."""
         self._status.forget(uid)
