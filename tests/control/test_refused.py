@@ -144,6 +144,11 @@ def test_how_long_replicas_could_not_be_made_is_counted_anew_after(between: str)
     assert by_set(found[-1]) == {"set-a": 2, "set-b": 4}
 
 
+def test_of_an_only_set_nothing_is_noted_that_an_older_release_could_not_read() -> None:
+    found = watched(situation(FLOOD, refused(6), bounds=FULL), 60)
+    assert "unmade_since" not in codec.encode(found[-1].memory)["roles"]["serve"]
+
+
 def test_a_memory_from_before_such_times_were_noted_is_read() -> None:
     written = codec.encode(known())
     assert "unmade_since" not in written["roles"]["serve"]

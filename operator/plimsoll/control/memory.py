@@ -116,7 +116,7 @@ class RoleMemory:
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """By set; where its replicas failed, by the set and FAILS, which an older release passes over."""
     unmade_since: Mapping[str, float] = field(default_factory=dict)
-    """By set: since when some of its replicas cannot be made."""
+    """By set, where there are several: since when some of its replicas cannot be made."""
     missing_since: float | None = None
     """Since when the load has not decided: metrics are missing, or a person paused it or set the number."""
     zero_at: float | None = None

@@ -279,13 +279,13 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     ready = sum(each.ready for each in turn.role.sets)
     if memory.ready != ready:
         memory = replace(memory, ready=ready, changed=turn.now, since=turn.now)
+    # Of an only set it is not noted: an older release could not read this memory any more, and no other set could have the places.
+    unmade = [each.name for each in turn.role.sets if each.unmade] if len(turn.role.sets) > 1 else []
     return replace(
         memory,
         begun=turn.now if memory.begun is None else memory.begun,
         seen=turn.now,
-        unmade_since={
-            each.name: memory.unmade_since.get(each.name, turn.now) for each in turn.role.sets if each.unmade
-        },
+        unmade_since={name: memory.unmade_since.get(name, turn.now) for name in unmade},
     )
 
 
