@@ -212,15 +212,19 @@ def failed_again(times: int) -> list[float]:
     return found
 
 
-def test_each_time_that_it_fails_again_it_is_left_alone_for_twice_as_long() -> None:
-    assert failed_again(7) == [60, 120, 240, 480, 960, 1800, 1800]
+def test_each_time_that_it_fails_again_it_is_left_alone_for_twice_as_long_up_to_a_day() -> None:
+    assert failed_again(13) == [*(60 * 2**times for times in range(11)), 86_400, 86_400]
 
 
-@pytest.mark.parametrize(("served_s", "forgotten"), [(NOW - 50, True), (NOW - 500, False)])
-def test_one_that_came_to_serve_since_makes_the_next_failure_a_first_one(
+@pytest.mark.parametrize(
+    ("served_s", "forgotten"),
+    [(NOW - LAW.withdraw_s, True), (NOW - LAW.withdraw_s + 30, False), (NOW - 5000, False)],
+    ids=["for long", "only just", "since before it failed"],
+)
+def test_one_that_has_served_well_since_makes_the_next_failure_a_first_one(
     served_s: float, forgotten: bool
 ) -> None:
-    blocked = {"a fails": replace(BLOCK, until=NOW - 100 + BLOCK.retry_s)}
+    blocked = {"a fails": replace(BLOCK, until=NOW - 700 + BLOCK.retry_s)}
     serves = replace(replicas(1)[0], since=served_s)
     memory = known(ready=2, blocked=blocked)
     asked = situation(signals(2, inflight=20, rate=2.0), cheap(0, serves), dear(1))
@@ -261,3 +265,43 @@ def test_a_set_that_was_left_alone_grows_again_once_it_is_the_only_one() -> None
     found = watching(at_most(cheap(6), bounds=Bounds(min=1, max=40)), 3, memory=memory)[-1]
     assert by_set(found)["a"] > 6
     assert found.memory.of("serve").blocked == {}
+
+
+def test_one_that_serves_for_a_moment_at_each_wave_of_load_is_tried_more_and_more_seldom() -> None:
+    """Of a set that would be asked for first at each of a day's waves, as it is the cheaper one."""
+    memory, tries = known(ready=1).of("serve"), 0
+    for wave in range(24):
+        now = NOW + 3600 * wave
+        block = memory.blocked.get("a fails")
+        if block is not None and now < block.until:
+            continue
+        tries += 1
+        for at, one in (
+            (now, replace(replicas(1)[0], since=now - 30, created=now - 60)),
+            (now + 900, replace(failing(1)[0], since=now + 60, unready=now + 60, created=now - 60)),
+        ):
+            asked = at_most(cheap(0, one), dear(1), bounds=Bounds(min=1, max=2))
+            looked = replace(memory, seen=at - 15, over_since=None)
+            for tick in range(3):
+                decision = decide(now=at + 15 * tick, situation=asked, memory=Memory(roles={"serve": looked}))
+                looked, asked = decision.memory.of("serve"), obeyed(asked, decision)
+            memory = looked
+    assert by_set(decision) == {"a": 0, "b": 2}
+    assert tries <= 10
+
+
+def test_a_set_that_is_left_alone_is_tried_all_the_same_where_no_other_has_room_and_a_place_is_free() -> None:
+    memory = known(ready=1, blocked={"a fails": replace(BLOCK, until=NOW + 50_000, retry_s=60_000.0)})
+    asked = at_most(cheap(0), dear(1), bounds=Bounds(min=1, max=9))
+    found = watching(asked, 6, memory=memory, room=Room(gpus={"a": 9.0, "b": 0.0}))
+    assert by_set(found[-1]) == {"a": 1, "b": 1}, "one, and no more before that one serves"
+    roomy = watching(asked, 6, memory=memory, room=Room(gpus={"a": 9.0, "b": 9.0}))
+    assert by_set(roomy[-1])["a"] == 0
+
+
+def test_a_long_absence_of_the_operator_makes_no_set_wait_anew() -> None:
+    asleep_s = LAW.jump_s + 100
+    block = replace(BLOCK, until=NOW + 500, retry_s=80_000.0)
+    memory = known(ready=1, seen=NOW - asleep_s, blocked={"a fails": block})
+    left = watching(at_most(cheap(0), dear(1)), 1, memory=memory)[-1].memory.of("serve").blocked
+    assert left == {"a fails": block}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll import names
+from plimsoll.control.decision import Action, Decision
 from plimsoll.control.demand import load_of
-from plimsoll.control.memory import RoleMemory
+from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.pools import shrunk
-from plimsoll.control.scaling import LAW
-from plimsoll.control.situation import Role, ServingSet
-from tests.control.situations import NOW, WIDE, replicas, serving, signals, situation, ticks
+from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.situation import Bounds, ReplicaState, Role, ServingSet, Situation
+from plimsoll.planning import codec
+from tests.control.situations import NOW, WIDE, known, obeyed, replicas, serving, signals, situation, ticks
 
 BUSY = signals(2, inflight=60, waiting=30, rate=6.0, kv=0.97)
 
@@ -61,3 +65,91 @@ def test_what_cannot_be_made_goes_before_what_serves(going: int, left: tuple[int
     role = Role(sets=(refused(3), other(2)), signals=signals(4), bounds=WIDE)
     found = shrunk(role, {"set-a": 1.0, "set-b": 1.0}, going, 1).replicas
     assert (found["set-a"], found["set-b"]) == left
+
+
+FULL = Bounds(min=1, max=6)
+FLOOD = signals(3, inflight=60, waiting=3000, rate=6.0, kv=0.97)
+LONG_S = LAW.withdraw_s + 360
+"""Longer than a start and the time after which a wish is taken back."""
+
+
+def watched(
+    asked: Situation, seconds: float, *, memory: Memory | None = None, begin: float = NOW
+) -> list[Decision]:
+    """A row of looks; what was wished is what the controllers are told at the next one, and pods are as they were."""
+    memory = memory or known(ready=sum(each.ready for each in asked.roles[0].sets))
+    found: list[Decision] = []
+    for tick in range(int(seconds / LAW.tick_s)):
+        decision = decide(now=begin + LAW.tick_s * tick, situation=asked, memory=memory)
+        memory = codec.decode(Memory, codec.encode(decision.memory))
+        asked = obeyed(asked, decision)
+        found.append(decision)
+    return found
+
+
+def by_set(decision: Decision) -> dict[str, int]:
+    return {wish.set: wish.replicas for wish in decision.wishes}
+
+
+def test_replicas_that_nobody_may_make_for_long_give_their_places_to_a_set_that_has_room() -> None:
+    found = watched(situation(FLOOD, refused(5), other(1), bounds=FULL), LONG_S)
+    assert by_set(found[-1]) == {"set-a": 2, "set-b": 4}
+    (at,) = [at for at, one in enumerate(found) if one.roles[0].action is not Action.HOLD]
+    assert at * LAW.tick_s >= LAW.withdraw_s
+    moved = found[at].roles[0]
+    assert (moved.action, moved.reason) == (Action.MOVE, "StartFailed")
+    assert "3 replicas of set-a on H100 could not be made for 13 minutes or more; 3 of set-b" in moved.message
+    assert list(found[-1].memory.of("serve").blocked) == ["set-a fails"], "it is tried again later and later"
+    assert found[-1].memory.of("serve").unmade_since == {}
+
+
+def test_what_cannot_be_made_and_what_fails_are_told_of_together() -> None:
+    fails = replace(replicas(1, ReplicaState.FAILED, first=20)[0], unready=NOW - LONG_S, created=NOW - LONG_S)
+    there = refused(5, replicas=(*replicas(2), fails))
+    memory = known(ready=3, unmade_since={"set-a": NOW - LONG_S})
+    found = watched(situation(FLOOD, there, other(1), bounds=FULL), 45, memory=memory)
+    assert by_set(found[-1]) == {"set-a": 2, "set-b": 4}
+    (said,) = [one.roles[0].message for one in found if one.roles[0].action is Action.MOVE]
+    assert "3 replicas of set-a on H100 have failed or could not be made for 13 minutes or more" in said
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        situation(FLOOD, refused(6), bounds=FULL),
+        situation(FLOOD, refused(5), other(1), bounds=FULL, busy="a rollout"),
+        situation(signals(3, inflight=5, rate=0.5), refused(3), other(1), bounds=Bounds(min=4, max=4)),
+    ],
+    ids=["there is no other set", "a rollout moves replicas", "those that serve carry the load"],
+)
+def test_else_what_cannot_be_made_keeps_its_place(asked: Situation) -> None:
+    told = {each.name: each.told for each in asked.roles[0].sets}
+    assert all(by_set(one) == told for one in watched(asked, LONG_S))
+
+
+@pytest.mark.parametrize("between", ["one look without a refusal", "a jump of the clock"])
+def test_how_long_replicas_could_not_be_made_is_counted_anew_after(between: str) -> None:
+    asked = situation(FLOOD, refused(5), other(1), bounds=FULL)
+    before, then = watched(asked, LAW.withdraw_s), NOW + LAW.withdraw_s
+    memory = before[-1].memory
+    if between == "a jump of the clock":
+        then += LAW.jump_s + 900
+    else:
+        could = situation(FLOOD, refused(5, refused=False), other(1), bounds=FULL)
+        memory = watched(could, LAW.tick_s, memory=memory, begin=then)[-1].memory
+        then += LAW.tick_s
+    again = watched(asked, LAW.withdraw_s, memory=memory, begin=then)
+    assert by_set(again[-1]) == {"set-a": 5, "set-b": 1}
+    found = watched(asked, LONG_S, memory=memory, begin=then)
+    assert by_set(found[-1]) == {"set-a": 2, "set-b": 4}
+
+
+def test_of_an_only_set_nothing_is_noted_that_an_older_release_could_not_read() -> None:
+    found = watched(situation(FLOOD, refused(6), bounds=FULL), 60)
+    assert "unmade_since" not in codec.encode(found[-1].memory)["roles"]["serve"]
+
+
+def test_a_memory_from_before_such_times_were_noted_is_read() -> None:
+    written = codec.encode(known())
+    assert "unmade_since" not in written["roles"]["serve"]
+    assert codec.decode(Memory, written) == known()

@@ -14,6 +14,8 @@ from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.handlers.connected import SYNC_SECONDS, Connected
 from plimsoll.kube.door import Door, Object, Page
 from plimsoll.kube.errors import Conflict, Unreachable, refusal
+from plimsoll.kube.fleet import SETTLE_SECONDS
+from tests.facts.cluster import H100, node
 from tests.kube import virtual
 
 PAGES = 9
@@ -67,6 +69,35 @@ def test_a_cluster_of_which_no_more_can_be_seen_is_given_up_and_what_is_missing_
         await here.stop()
 
     virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    ("selectors", "news"),
+    [([{"team": "a"}], True), ([{}], False), ([{"team": "b"}], False)],
+    ids=["by a label that a node carries", "as before", "by a label that no node carries"],
+)
+def test_those_who_wait_for_gpus_are_told_where_pools_are_divided_otherwise(
+    selectors: list[dict[str, str]], *, news: bool
+) -> None:
+    moves: list[str] = []
+
+    async def main() -> None:
+        here = Connected(
+            cast(Door, None), OperatorConfig(), wake=lambda _: None, moved=lambda: moves.append("moved")
+        )
+        here.sight.fleet.fleet.add_node(node(labels={**H100, "team": "a"}))
+        here.sight.fleet.changed()
+        await asyncio.sleep(2 * SETTLE_SECONDS)
+        moves.clear()
+        with here.divided({"team": "a"}):
+            assert here.inventory().pools
+        await asyncio.sleep(2 * SETTLE_SECONDS)
+        assert not moves, "the pools are as they were"
+        here.select(selectors)
+        await asyncio.sleep(2 * SETTLE_SECONDS)
+
+    virtual.run(main())
+    assert bool(moves) is news
 
 
 ABOUT = ObjectMeta(name="chat", namespace="team-a", uid="u1")

@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.handlers.life import Life
 from plimsoll.handlers.options import Options
+from plimsoll.handlers.restored import restored
 from plimsoll.reconcile.resources import Resources
 
 KEY = "team/chat"
@@ -42,3 +43,14 @@ def test_what_was_known_of_a_resource_goes_with_it_though_another_bears_its_name
     for uid, version in told:
         life._seen(KEY, uid, None if version is None else body(uid, version))
     assert calls == [KEY] * forgotten
+
+
+def test_after_the_data_of_the_cluster_were_restored_each_status_is_written_anew_in_a_turn() -> None:
+    calls: list[str] = []
+    life = Life(Options())
+    life.connected = cast(Any, SimpleNamespace(restored=calls.append))
+    life.world = cast(Any, SimpleNamespace(untold=set()))
+    life.wakes = cast(Any, SimpleNamespace(wake=calls.append))
+    restored(life, KEY, "a")
+    assert calls == ["a", KEY]
+    assert life.world.untold == {KEY}

@@ -54,6 +54,22 @@ def test_a_status_is_written_again_after_one_of_which_nobody_knows_whether_it_wa
     asyncio.run(main())
 
 
+def test_a_status_is_written_again_after_the_data_of_the_cluster_were_restored() -> None:
+    """Versions have gone back, so what is seen from now on looks older than our own write."""
+
+    async def main() -> None:
+        server = Server()
+        writer = StatusWriter(cast(Door, server))
+        await writer.write(OWNER, {"ready": "1/1"}, server.seen())
+        server.status, server.version = {"ready": "0/1"}, 2
+        writer.restored(OWNER.uid)
+        assert await writer.write(OWNER, {"ready": "1/1"}, server.seen()) == 3
+        assert server.status == {"ready": "1/1"}
+        assert not await writer.write(OWNER, {"ready": "1/1"}, server.seen())
+
+    asyncio.run(main())
+
+
 def test_a_write_says_which_version_has_the_status() -> None:
     async def main() -> None:
         server = Server()

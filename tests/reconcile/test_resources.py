@@ -109,6 +109,24 @@ def test_what_is_gone_is_gone() -> None:
     assert (kept.get("a/chat"), len(kept), list(kept)) == (None, 0, [])
 
 
+@pytest.mark.parametrize("told_first", [False, True], ids=["then it is told of", "it was told of before"])
+def test_where_versions_have_gone_back_a_status_counts_that_is_told_in_a_lower_one(told_first: bool) -> None:
+    kept = Resources()
+    kept.put("a/chat", BODY)
+    kept.put_status("a/chat", {"ready": "1/1"}, uid="1", version=9)
+    back = changed("status.ready", "0/1")
+    back["metadata"]["resourceVersion"] = "3"
+    if told_first:
+        kept.put("a/chat", back)
+    kept.restored("a/chat", 3)
+    assert kept.version("a/chat") == (3 if told_first else 0), "else it counts as missed, until it is told of"
+    kept.put("a/chat", back)
+    back["metadata"]["resourceVersion"] = "4"
+    kept.put("a/chat", back)
+    assert (kept.get("a/chat") or {})["status"] == {"ready": "0/1"}
+    assert kept.version("a/chat") == 4
+
+
 def test_what_is_told_late_of_one_that_had_the_name_before_changes_nothing() -> None:
     kept = Resources()
     kept.put("a/chat", BODY)

@@ -33,6 +33,13 @@ class Told:
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str
+    besides: tuple[str, ...] = ()
+    """Further reasons, which the message tells too."""
+
+
+def finds_no_gpus(told: Iterable[Told]) -> bool:
+    """Whether sets find no more GPUs, whatever else keeps the load from getting the replicas that it asks for."""
+    return any(one.type == names.SCALING and "GPUsUnavailable" in (one.reason, *one.besides) for one in told)
 
 
 def is_limited(told: Iterable[Told]) -> bool:

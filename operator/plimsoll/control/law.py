@@ -84,6 +84,8 @@ class Law:
     withdraw_s: float = 600.0
     retry_first_s: float = 60.0
     retry_most_s: float = 1800.0
+    retry_failed_most_s: float = 86_400.0
+    """For how long a set is left alone at most that has failed again and again: load comes in waves, and each would try it once more."""
     blind_ticks: float = 2.0
     """After more ticks without metrics, or with a number that a person holds, than this the window for a step down begins anew."""
     outage_s: float = 1800.0

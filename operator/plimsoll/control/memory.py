@@ -115,6 +115,8 @@ class RoleMemory:
     learnt_at: float | None = None
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """By set; where its replicas failed, by the set and FAILS, which an older release passes over."""
+    unmade_since: Mapping[str, float] = field(default_factory=dict)
+    """By set, where there are several: since when some of its replicas cannot be made."""
     missing_since: float | None = None
     """Since when the load has not decided: metrics are missing, or a person paused it or set the number."""
     zero_at: float | None = None
@@ -184,7 +186,11 @@ class RoleMemory:
             up_at=None if self.up_at is None else now,
             down_at=None if self.down_at is None else now,
             regretted_at=None if self.regretted_at is None else now,
-            blocked={name: replace(each, until=now + each.retry_s) for name, each in self.blocked.items()},
+            blocked={
+                name: replace(each, until=min(each.until, now + each.retry_s))
+                for name, each in self.blocked.items()
+            },
+            unmade_since={},
             started_until=now,
             missing_since=None,
             learnt_at=None,

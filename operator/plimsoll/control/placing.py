@@ -9,6 +9,7 @@ Of replicas that fail the wish is taken back only where another set takes their 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.law import Law
 from plimsoll.control.memory import FAILS, Blocked, RoleMemory
 from plimsoll.control.pools import grown
-from plimsoll.control.situation import Role, Room, ServingSet
+from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
 from plimsoll.values import light
 
 
@@ -43,13 +44,13 @@ def placing(
     stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
     if not stuck and not memory.blocked:
         return Placing(memory=memory, blocked=frozenset(), failing={}, withdrawn={}, moved={}, stuck=stuck)
-    blocked = _blocked(role, memory, stuck)
+    blocked = _blocked(role, memory, stuck, now, law)
     waiting = {key for key, each in blocked.items() if now < each.until}
     refused = frozenset(stuck) | {each.name for each in role.sets if each.name in waiting}
     failing = {
         each.name: 0 if each.name + FAILS in waiting else 1
         for each in role.sets
-        if each.name + FAILS in blocked
+        if (block := blocked.get(each.name + FAILS)) is not None and not _served_since(each, block)
     }
     late = {} if busy else {each.name: _late(each, now, law) for each in role.sets if each.name in stuck}
     spare = max(0, sum(each.told for each in role.sets) - least)
@@ -58,7 +59,7 @@ def placing(
     for name, count in late.items():
         if going := min(count, left):
             left, withdrawn[name] = left - going, going
-            blocked[name] = _again(blocked.get(name), now, law)
+            blocked[name] = _again(blocked.get(name), now, law, most=law.retry_most_s)
     return Placing(
         memory=_remembered(memory, blocked),
         blocked=refused | withdrawn.keys(),
@@ -69,12 +70,15 @@ def placing(
     )
 
 
-def failed(role: Role, now: float, seconds: float) -> Mapping[str, int]:
-    """Replicas of each set that have failed for so long. Surplus ones go anyway, and do not count."""
+def failed(role: Role, memory: RoleMemory, now: float, seconds: float) -> Mapping[str, int]:
+    """Replicas of each set that have failed, or could not be made, for so long. Surplus ones go anyway, and do not count."""
     found = {}
     for each in role.sets:
         count = sum(replica.has_failed(now, seconds) for replica in each.replicas)
-        if (count := count - max(0, each.present - each.told)) > 0:
+        count = max(0, count - max(0, each.present - each.told))
+        if now - memory.unmade_since.get(each.name, now) >= seconds:
+            count += each.unmade
+        if count:
             found[each.name] = count
     return found
 
@@ -95,7 +99,7 @@ def left_alone(memory: RoleMemory, names: Iterable[str], now: float, law: Law) -
         before = blocked.get(name + FAILS)
         if before is None or now >= before.until:
             # Else the plan is behind, and these are the same replicas.
-            blocked[name + FAILS] = _again(before, now, law)
+            blocked[name + FAILS] = _again(before, now, law, most=law.retry_failed_most_s)
     return _remembered(memory, blocked)
 
 
@@ -105,12 +109,14 @@ def _remembered(memory: RoleMemory, blocked: Mapping[str, Blocked]) -> RoleMemor
     return replace(memory, blocked={key: blocked[key] for key in sorted(blocked)})
 
 
-def _again(before: Blocked | None, now: float, law: Law) -> Blocked:
-    retry = law.retry_first_s if before is None else min(law.retry_most_s, 2 * before.retry_s)
+def _again(before: Blocked | None, now: float, law: Law, *, most: float) -> Blocked:
+    retry = law.retry_first_s if before is None else min(most, 2 * before.retry_s)
     return Blocked(until=now + retry, retry_s=retry)
 
 
-def _blocked(role: Role, memory: RoleMemory, stuck: Collection[str]) -> dict[str, Blocked]:
+def _blocked(
+    role: Role, memory: RoleMemory, stuck: Collection[str], now: float, law: Law
+) -> dict[str, Blocked]:
     """What is remembered of the sets that were left alone and have not done since what they were left alone for."""
     found = {}
     for each in role.sets:
@@ -119,7 +125,7 @@ def _blocked(role: Role, memory: RoleMemory, stuck: Collection[str]) -> dict[str
             found[each.name] = block
         # An only set is not left alone: no other one would have the load meanwhile.
         block = memory.blocked.get(each.name + FAILS) if len(role.sets) > 1 else None
-        if block is not None and not _served_since(each, block):
+        if block is not None and not _served_since(each, block, now - law.withdraw_s):
             found[each.name + FAILS] = block
     return found
 
@@ -150,6 +156,6 @@ def _started_since(each: ServingSet, block: Blocked) -> bool:
     return any((replica.scheduled or 0.0) > block.since for replica in each.replicas)
 
 
-def _served_since(each: ServingSet, block: Blocked) -> bool:
-    """Whether a replica came to serve after others were given up since they failed."""
-    return each.served_at > block.since
+def _served_since(each: ServingSet, block: Blocked, until: float = math.inf) -> bool:
+    """Whether a replica serves that came to serve after others were given up since they failed, and before `until`."""
+    return any(one.state is ReplicaState.READY and block.since < one.since <= until for one in each.replicas)

@@ -17,6 +17,8 @@ from typing import Final
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet, claim_of
 
 ROUNDING = 1e-9
+REASONS: Final = ("StartFailed", "BudgetExhausted", "GPUsUnavailable")
+"""Why sets do not grow, below the maximum: first what a person has to mend, last what may come by itself."""
 NONE_FAILED: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -29,6 +31,8 @@ class Allotment:
     """What was wanted and found no place, in replicas of the first set."""
     limit: str | None = None
     """Why some found no place: a reason of ScalingLimited, or StartFailed. Never None where more was wanted and none was given."""
+    besides: tuple[str, ...] = ()
+    """Why further sets have none, where that is something else and more of them would have been asked for."""
 
 
 def _cheapest_first(role: Role, weight: Mapping[str, float]) -> list[ServingSet]:
@@ -59,36 +63,46 @@ def grown(
     """
     told = {each.name: each.told for each in role.sets}
     room = room or Room()
-    total, left, limit, held = sum(told.values()), units, None, False
+    total, left, held, full = sum(told.values()), units, False, False
+    reasons = set[str]()
     ordered = _cheapest_first(role, weight)
     for place, each in enumerate(2 * ordered if patient else ordered):
         if left <= ROUNDING:
             break
         if place == len(ordered):
             blocked, room = (), Room(limits=room.limits)
+            reasons.clear()
         if each.name in blocked:
-            limit = limit or "GPUsUnavailable"
+            reasons.add("GPUsUnavailable")
             continue
         if _fails(each):
-            limit, held = "StartFailed", True
+            held = True
+            reasons.add("StartFailed")
             continue
         wanted = math.ceil(left / weight[each.name] - ROUNDING)
         if each.name in failing:
             unproven = told[each.name] - min(told[each.name], each.ready)
             may = min(wanted, max(0, failing[each.name] - unproven))
             if may < wanted:
-                limit, held = limit or "StartFailed", held or unproven > 0
+                held = held or unproven > 0
+                reasons.add("StartFailed")
             wanted = may
         taken, why = _fits(each, wanted, room)
-        limit = why or limit
+        if why is not None:
+            reasons.add(why)
         if taken > most - total:
-            # Those that fail have the places of some that would serve.
-            taken, limit = max(0, most - total), "StartFailed" if held else "AtMax"
+            taken, full = max(0, most - total), True
         room = room.after([each], {each.name: each.told + taken})
         told[each.name] += taken
         total += taken
         left -= taken * weight[each.name]
-    return Allotment(replicas=told, short=max(0.0, left), limit=limit if left > ROUNDING else None)
+    if left <= ROUNDING:
+        return Allotment(replicas=told)
+    if full:
+        # Those that fail have the places of some that would serve.
+        return Allotment(replicas=told, short=left, limit="StartFailed" if held else "AtMax")
+    why_not = sorted(reasons, key=REASONS.index)
+    return Allotment(replicas=told, short=left, limit=next(iter(why_not), None), besides=tuple(why_not[1:]))
 
 
 def in_place(

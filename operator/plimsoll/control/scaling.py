@@ -19,7 +19,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, whole_replicas
 from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing
-from plimsoll.control.pools import ROUNDING, grown, in_place
+from plimsoll.control.pools import ROUNDING, Allotment, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
 
@@ -129,19 +129,23 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
     units, lost = min(short, float(max(there, turn.law.ups_beyond))), _lost(turn, view)
-    allotted = grown(
-        turn.role,
-        weight,
-        units,
-        most=turn.role.bounds.max,
-        blocked=placed.blocked,
-        failing={**placed.failing, **dict.fromkeys(_barred(turn, view, lost), 0)},
-        room=turn.room,
-    )
+    barred = dict.fromkeys(_barred(turn, view, lost), 0)
+
+    def allot(failing: Mapping[str, int]) -> Allotment:
+        most, failing = turn.role.bounds.max, {**failing, **barred}
+        return grown(
+            turn.role, weight, units, most=most, blocked=placed.blocked, failing=failing, room=turn.room
+        )
+
+    allotted = allot(placed.failing)
+    if sum(allotted.replicas.values()) == there:
+        answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
+        if answer is not None:
+            return replace(answer, told=telling.unmet(turn.role, allotted, wanted))
+        # Where no other set has room for the load, one that is left alone may as well be tried.
+        allotted = allot(dict.fromkeys(placed.failing, 1))
     taken = sum(allotted.replicas.values()) - there
     told = telling.unmet(turn.role, allotted, wanted)
-    if not taken and (answer := _in_place(turn, view, placed, weight, lost=lost, units=units)) is not None:
-        return replace(answer, told=told)
     if allotted.limit is not None and not taken:
         message = f"{says}; no more can be had now"
         return turn.answer(
@@ -164,10 +168,10 @@ def _failed_s(view: Asked, law: Law) -> float:
 
 
 def _lost(turn: Turn, view: Asked) -> Mapping[str, int]:
-    """Replicas of each set that have failed for so long, where there is another set to take their place."""
+    """Replicas of each set that have failed, or could not be made, for so long, where there is another set to take their place."""
     if len(turn.role.sets) < 2:
         return {}
-    return failed(turn.role, turn.now, _failed_s(view, turn.law))
+    return failed(turn.role, view.memory, turn.now, _failed_s(view, turn.law))
 
 
 def _barred(turn: Turn, view: Asked, lost: Mapping[str, int]) -> Collection[str]:
@@ -275,7 +279,14 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
     ready = sum(each.ready for each in turn.role.sets)
     if memory.ready != ready:
         memory = replace(memory, ready=ready, changed=turn.now, since=turn.now)
-    return replace(memory, begun=turn.now if memory.begun is None else memory.begun, seen=turn.now)
+    # Of an only set it is not noted: an older release could not read this memory any more, and no other set could have the places.
+    unmade = [each.name for each in turn.role.sets if each.unmade] if len(turn.role.sets) > 1 else []
+    return replace(
+        memory,
+        begun=turn.now if memory.begun is None else memory.begun,
+        seen=turn.now,
+        unmade_since={name: memory.unmade_since.get(name, turn.now) for name in unmade},
+    )
 
 
 def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:

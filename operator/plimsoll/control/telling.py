@@ -71,10 +71,19 @@ def scaling_limited(
     """The condition ScalingLimited; nothing where everything that was wanted found a place."""
     if allotted.limit is None:
         return ()
-    why = LIMITS.get(allotted.limit, allotted.limit).format(max=role.bounds.max)
+    reasons = (allotted.limit, *allotted.besides)
+    why = "; besides, ".join(LIMITS.get(one, one).format(max=role.bounds.max) for one in reasons)
     had = sum(allotted.replicas.values()) - sum(each.unmade for each in role.sets)
     message = f"{wanted} replicas{of} are wanted, {had}{among} can be had: {why}"
-    return (Told(type=names.SCALING, status="True", reason=allotted.limit, message=message),)
+    return (
+        Told(
+            type=names.SCALING,
+            status="True",
+            reason=allotted.limit,
+            message=message,
+            besides=allotted.besides,
+        ),
+    )
 
 
 def stuck(role: Role, placed: Placing) -> tuple[Told, ...]:
@@ -94,13 +103,16 @@ def stuck(role: Role, placed: Placing) -> tuple[Told, ...]:
 
 
 def made_way(role: Role, after: Mapping[str, int], seconds: float) -> str:
-    """A clause about replicas that had failed for so long and go, and those of other sets in their place."""
+    """A clause about replicas that had failed, or could not be made, for so long and go, and those of other sets in their place."""
     gone = {_called(each): fewer for each in role.sets if (fewer := each.told - after[each.name]) > 0}
+    unmade = sum(min(each.unmade, gone.get(_called(each), 0)) for each in role.sets)
     come = {_called(each): more for each in role.sets if (more := after[each.name] - each.told) > 0}
     count, of = sum(gone.values()), ", ".join(gone)
-    have, their = (f"replica of {of} has", "its") if count == 1 else (f"replicas of {of} have", "their")
+    of, their = (f"replica of {of}", "its") if count == 1 else (f"replicas of {of}", "their")
+    failed = "" if unmade == count else "has failed" if count == 1 else "have failed"
+    how = " or ".join(filter(None, (failed, "could not be made" if unmade else "")))
     others = ", ".join(f"{more} of {name}" for name, more in come.items())
-    return f"{count} {have} failed for {seconds / 60:.0f} minutes or more; {others} in {their} place"
+    return f"{count} {of} {how} for {seconds / 60:.0f} minutes or more; {others} in {their} place"
 
 
 def together(told: Iterable[Told]) -> tuple[Told, ...]:

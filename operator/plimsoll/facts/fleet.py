@@ -148,9 +148,10 @@ class Fleet:
         self._left = None
         return bool(_by_pool(before) - _by_pool(reservations))
 
-    def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
-        """Divides pools by these node selectors from now on. Where they have changed, this takes one pass over the fleet."""
-        self._divide(_pairs(selectors))
+    def select(self, selectors: Iterable[Mapping[str, str]]) -> bool:
+        """Divides pools by these node selectors from now on. Where they have changed, this takes one pass over the fleet. Returns whether
+        their labels have changed."""
+        return self._divide(_pairs(selectors))
 
     @contextmanager
     def divided(self, selector: Mapping[str, str]) -> Iterator[None]:
@@ -179,7 +180,8 @@ class Fleet:
             self._left = self._less(self._inventory, NOBODY)
         return self._left
 
-    def _divide(self, wanted: set[Pair]) -> None:
+    def _divide(self, wanted: set[Pair]) -> bool:
+        """Returns whether pools are divided by other labels than before."""
         changed, self._wanted = wanted ^ self._wanted, wanted
         if changed:
             # Pools of nodes that carry none of these labels stay as they are.
@@ -191,6 +193,7 @@ class Fleet:
                 ):
                     self._has_become(before.key, after.key)
             self._inventory = None
+        return bool(changed)
 
     def _has_become(self, before: str, after: str) -> None:
         if before != after:

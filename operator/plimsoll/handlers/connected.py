@@ -116,7 +116,7 @@ class Connected:
 
     def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
         """Takes the node selectors that resources name: pools are divided by the labels in them."""
-        self.sight.fleet.fleet.select(selectors)
+        self.sight.fleet.select(selectors)
 
     async def tell(
         self, about: ObjectMeta, status: LLMDeploymentStatus, seen: Mapping[str, Any]
@@ -130,6 +130,10 @@ class Connected:
             self.forget(about.uid or "")
             return None
         return version or int(seen["metadata"]["resourceVersion"])
+
+    def restored(self, uid: str) -> None:
+        """The server's data were restored, so nobody knows which status the resource has."""
+        self._status.restored(uid)
 
     def forget(self, uid: str) -> None:
         """The resource is gone."""

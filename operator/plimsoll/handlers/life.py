@@ -11,6 +11,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
@@ -30,6 +31,7 @@ from plimsoll.handlers.health import Metric, Probe, serve_health
 from plimsoll.handlers.learning import Learning
 from plimsoll.handlers.metrics import control_of
 from plimsoll.handlers.options import Options
+from plimsoll.handlers.restored import restored
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
@@ -112,8 +114,9 @@ class Life:
                 identity=options.identity,
                 namespaces=options.namespaces,
             )
+            spaces = options.namespaces
             self.missed = Missed(
-                door, self.resources, self._seen, pace=self.pace, namespaces=options.namespaces
+                door, self.resources, self._seen, partial(restored, self), pace=self.pace, namespaces=spaces
             )
             self.world = self._world()
             self.learning = self._learning(door)
@@ -310,9 +313,8 @@ class Life:
         self._selectors[key] = named
         if not named:
             del self._selectors[key]
-        config = self.options.config
-        defaults = [one.spec.topology.node_selector for one in config.defaults]
-        presets = [one.spec.topology.node_selector for one in config.presets]
+        defaults = [one.spec.topology.node_selector for one in self.options.config.defaults]
+        presets = [one.spec.topology.node_selector for one in self.options.config.presets]
         self.connected.select([*self._selectors.values(), *defaults, *presets])
 
     def _wake(self, key: str) -> None:

@@ -8,7 +8,7 @@ the node classes that the admin declares, and `notes` says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from plimsoll import names
@@ -120,6 +120,11 @@ class FleetSeen(Watched):
         """Promises devices to pods of a deployment (namespace/name) that are not there yet, in place of what it was promised before. That some
         were given back may be seen nowhere else: the pods may never have come."""
         if self.fleet.promise(key, reservations):
+            self.changed()
+
+    def select(self, selectors: Iterable[Mapping[str, str]]) -> None:
+        """Divides pools by these node selectors from now on. Those who wait for GPUs may find them in pools that come of it."""
+        if self.fleet.select(selectors):
             self.changed()
 
     def changed(self) -> None:

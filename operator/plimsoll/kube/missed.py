@@ -18,7 +18,7 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.kube.kinds import OWNER
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.watchers import Watched
-from plimsoll.kube.watching import key_of
+from plimsoll.kube.watching import WHATEVER_IS_KNOWN, key_of
 
 LOG: Final = logging.getLogger(__name__)
 GONE: Final = -1
@@ -26,6 +26,8 @@ GONE: Final = -1
 
 Tell = Callable[[str, str, Mapping[str, Any] | None], None]
 """Called with namespace/name and uid of a resource, and its object, or None where it is gone."""
+Restored = Callable[[str, str], None]
+"""Called with namespace/name and uid of each known resource once versions have gone back, as after the server's data were restored."""
 
 
 class Known(Protocol):
@@ -36,6 +38,9 @@ class Known(Protocol):
 
     def version(self, key: str) -> int | None: ...
 
+    def restored(self, key: str, version: int) -> None:
+        """Versions have gone back; now it has this one, 0 where it is gone."""
+
 
 class Missed(Watched):
     def __init__(
@@ -43,6 +48,7 @@ class Missed(Watched):
         door: Door,
         known: Known,
         tell: Tell,
+        restored: Restored = lambda key, uid: None,  # noqa: ARG005
         *,
         pace: Pace | None = None,
         namespaces: Iterable[str] = (),
@@ -52,6 +58,7 @@ class Missed(Watched):
         self._door = door
         self.known = known
         self._tell = tell
+        self.restored = restored
         self._reading: asyncio.Task[None] | None = None
         self._first: float | None = None
         self._last = 0.0
@@ -132,10 +139,14 @@ class _MissedSink:
         self._namespace = namespace
         self._before: dict[str, int] = {}
         self._now: dict[str, int] = {}
+        self._back: dict[str, int] = {}
+        """Versions by namespace/name, of a list in which they have gone back."""
 
     def put(self, item: Object, *, as_of: int | None) -> None:
         """Only listed resources are looked at: an event may reach kopf a moment later, and the next list shows whether it did."""
         key, version = key_of(item), int(item["metadata"]["resourceVersion"])
+        if as_of == WHATEVER_IS_KNOWN:
+            self._back[key] = version
         if as_of is not None and is_behind(self._missed.known, key, version):
             self._now[key] = version
 
@@ -144,6 +155,12 @@ class _MissedSink:
 
     def keep_only(self, keys: set[str], *, as_of: int) -> None:
         known = self._missed.known
+        if as_of == WHATEVER_IS_KNOWN:
+            for key, uid, _ in list(known.versions()):
+                if self._namespace in ("", key.partition("/")[0]):
+                    known.restored(key, self._back.get(key, 0))
+                    self._missed.restored(key, uid)
+        self._back = {}
         uids = {
             key: uid
             for key, uid, version in known.versions()

@@ -49,6 +49,10 @@ class StatusWriter:
         self._written[owner.uid] = text, version
         return version
 
+    def restored(self, uid: str) -> None:
+        """Versions have gone back, as after the server's data were restored: nobody knows which status stands there."""
+        self._written[uid] = UNANSWERED
+
     def forget(self, uid: str) -> None:
         """The resource is gone."""
         self._written.pop(uid, None)

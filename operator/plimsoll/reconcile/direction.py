@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plimsoll import names
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.control.decision import Told
+from plimsoll.control.decision import Told, finds_no_gpus
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.planning.pinning import Wish
 from plimsoll.reconcile.changing import adopted
@@ -31,7 +30,7 @@ class Direction:
     @property
     def full(self) -> bool:
         """Whether the sets find no more devices."""
-        return any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in self.told)
+        return finds_no_gpus(self.told)
 
     @property
     def mark(self) -> tuple[object, ...]:
@@ -42,7 +41,7 @@ class Direction:
             self.record.replicas,
             self.record.shares,
             state,
-            tuple((one.type, one.status, one.reason) for one in self.told),
+            tuple((one.type, one.status, one.reason, one.besides) for one in self.told),
         )
 
 

@@ -67,6 +67,15 @@ class Resources:
         if known is not None and known.bearer.uid == uid:
             del self._packed[key]
 
+    def restored(self, key: str, version: int) -> None:
+        """Versions have gone back, as after the server's data were restored: now it has this one, 0 where it is gone. Whatever is told of it
+        from now on is newer than what is known, unless that has been told already."""
+        known, body = self._packed.get(key), self.get(key)
+        if known is not None and body is not None:
+            body["metadata"]["resourceVersion"] = "0"
+            version = version if known.version == version else 0
+            self._packed[key] = known._replace(version=version, body=_pack(body), told=0)
+
     def bearer(self, key: str) -> Bearer | None:
         packed = self._packed.get(key)
         return None if packed is None else packed.bearer

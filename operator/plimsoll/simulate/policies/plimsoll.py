@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll import names
-from plimsoll.control.decision import Decision
+from plimsoll.control.decision import Decision, finds_no_gpus
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.law import Law
@@ -118,7 +117,7 @@ class Plimsoll:
         change, acts = self._retuned(view, sets, known, decision, signals)
         if not self.sets:
             return Wish(role.replicas, role.reason, role.message, change=change, acts=acts)
-        if any(one.type == names.SCALING and one.reason == "GPUsUnavailable" for one in decision.conditions):
+        if finds_no_gpus(decision.conditions):
             self._known = min(self._known + 1, len(self.sets))
         wished = [wish.replicas for wish in role.wishes]
         each = (*wished, *(0 for _ in self.sets[len(wished) :]))
