@@ -14,7 +14,7 @@ from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
-from plimsoll.control.gate import SILENT, lasting, lasting_since
+from plimsoll.control.gate import OF_REPLICAS, SILENT, lasting, lasting_since
 from plimsoll.control.law import Law
 from plimsoll.kube.times import seconds
 
@@ -60,7 +60,7 @@ class Patience:
         self.missing_since = _earlier(self.missing_since, now)
         self.dark_since = _earlier(self.dark_since, now) if metrics.reason in SILENT else None
         ticks = TICKS.get(metrics.reason, 0.5)  # half a tick: from the second one in a row on
-        patience_s = MISSING_S if metrics.reason == "Missing" else ticks * law.tick_s
+        patience_s = MISSING_S if metrics.reason in OF_REPLICAS else ticks * law.tick_s
         if now - self.missing_since < patience_s:
             del told[names.METRICS]
             if names.METRICS in before:
