@@ -174,7 +174,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     names.SLO: {
         "Attainable": "The prediction is within the limits.",
-        "Unattainable": "No layout on this fleet keeps the limits.",
+        "Unattainable": "No layout on this fleet keeps the limits, or what is measured is beyond them and more replicas would not help.",
         "NotDeclared": "No limits were declared.",
     },
     names.AUTOSCALER_CONFLICT: {
