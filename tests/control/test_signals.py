@@ -126,6 +126,13 @@ def test_a_sample_from_the_future_is_not_fresh():
     assert signals_of(fed(PodSample(pod="a", at=100)), now=0, live=["a"]).replicas == ()
 
 
+def test_those_whose_samples_come_and_are_not_of_now_are_told_from_those_that_have_none():
+    late = [PodSample(pod=pod, at=at) for pod, at in (("a", 10.0), ("b", 9.0), ("c", 200.0), ("d", 100.0))]
+    window = Window().add(90, [PodSample(pod="e", at=20.0)]).add(100, late)
+    said = signals_of(window, now=100, live=["a", "b", "c", "d", "e", "f"])
+    assert (said.live, len(said.replicas), said.late, said.ahead) == (6, 1, 2, 1)
+
+
 @pytest.mark.parametrize("ahead", [0.2, 60.0])
 def test_a_sample_that_is_younger_than_the_tick_is_of_now(ahead):
     said = signals_of(fed(PodSample(pod="a", at=ahead, running=1.0, waiting=0.0)), now=0, live=["a"])

@@ -58,7 +58,8 @@ def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"), [("Missing", [False]), ("Outage", [False]), ("QueryRefused", [])]
+    ("reason", "told"),
+    [("Missing", [False]), ("OutOfDate", [False]), ("Outage", [False]), ("QueryRefused", [])],
 )
 def test_a_wake_query_that_is_refused_leaves_nobody_in_the_dark(reason: str, told: list[bool]) -> None:
     (_, _, metrics) = STATUS.conditions

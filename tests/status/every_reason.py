@@ -236,6 +236,7 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "the traffic is not what was declared": _traffic_differs,
     "metrics are there": _gate,
     "too few replicas have metrics": lambda: _gate(live=9),
+    "metrics are there and old": lambda: _gate(replicas=(), late=2),
     "nobody answers for metrics": lambda: _gate(reachable=False),
     "nobody has answered for metrics for an hour": lambda: _live(
         lasting(gate_of(replace(signals(2), reachable=False), Law()).told, NOW - 3600, NOW, Law())

@@ -159,8 +159,9 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     names.METRICS: {
         "Fresh": "Metrics are there.",
         "Missing": "Too few replicas have fresh metrics.",
+        "OutOfDate": "Their samples come, and too many are older than a minute or ahead of the operator's clock.",
         "PrometheusUnreachable": "Prometheus does not answer.",
-        "Outage": "Either has been so for half an hour: replicas are held since then, and the message says where to look.",
+        "Outage": "One of these has been so for half an hour: replicas are held since then, and the message says where to look.",
         "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
     },
     names.SCALING: {
@@ -173,7 +174,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     names.SLO: {
         "Attainable": "The prediction is within the limits.",
-        "Unattainable": "No layout on this fleet keeps the limits.",
+        "Unattainable": "No layout on this fleet keeps the limits, or what is measured is beyond them and more replicas would not help.",
         "NotDeclared": "No limits were declared.",
     },
     names.AUTOSCALER_CONFLICT: {

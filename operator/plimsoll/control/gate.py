@@ -13,7 +13,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
-from plimsoll.control.signals import Signals
+from plimsoll.control.signals import FRESH_S, Signals
 
 OUTAGE: Final = "Outage"
 QUERY_REFUSED: Final = "QueryRefused"
@@ -22,9 +22,13 @@ _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
     "Missing": "the operator's log, whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
     "whether they are scraped (their PodMonitor, the targets of Prometheus) and have the labels of control.prometheusMatchLabels",
+    "OutOfDate": "how often the replicas are scraped (every 15 s by their PodMonitor), whether Prometheus is behind, as one that gets its series from "
+    "another may be, and the clocks of both",
 }
 SILENT: Final = frozenset({OUTAGE, *_WHERE})
 """Reasons that say that nobody knows how loaded the replicas are."""
+OF_REPLICAS: Final = frozenset({"Missing", "OutOfDate"})
+"""Those of them that are about replicas, where whoever knows of them does answer."""
 _AT: Final = "%Y-%m-%d %H:%M UTC"
 
 
@@ -43,8 +47,7 @@ def gate_of(signals: Signals, law: Law) -> Gate:
     if not signals.reachable:
         return _closed(missing, "PrometheusUnreachable", "the source of metrics does not answer")
     if signals.coverage < law.coverage_least:
-        said = f"{len(signals.replicas)} of {signals.live} ready replicas have metrics of the last minute"
-        return _closed(missing, "Missing", said)
+        return _silent(signals, law)
     if not missing:
         return _FRESH
     said = f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full "
@@ -69,6 +72,27 @@ def lasting_since(message: str) -> float | None:
         return datetime.strptime(" ".join(said[:3]), _AT).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
+
+
+def _silent(signals: Signals, law: Law) -> Gate:
+    spoke, other = len(signals.replicas), signals.late + signals.ahead
+    when = _out_of_date(signals)
+    # Nobody finds a slow scrape among pods that are not reached, nor the other way round.
+    if other and spoke + other >= law.coverage_least * signals.live:
+        return _closed(signals.silent, "OutOfDate", f"{when}, and count as none")
+    said = f"{spoke} of {signals.live} ready replicas have metrics of the last minute"
+    return _closed(signals.silent, "Missing", f"{said}; {when}" if other else said)
+
+
+def _out_of_date(signals: Signals) -> str:
+    """In words without an age, which would be others at each look."""
+    seconds = f"more than {FRESH_S:g} s"
+    kinds = (
+        (signals.late, f"{seconds} old"),
+        (signals.ahead, f"{seconds} ahead of the operator's clock"),
+    )
+    said = [f"of {count} of {signals.live} ready replicas are {how}" for count, how in kinds if count]
+    return f"the newest samples {' and those '.join(said)}"
 
 
 def _closed(missing: int, reason: str, said: str) -> Gate:

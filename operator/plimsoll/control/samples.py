@@ -72,15 +72,19 @@ class Window:
     """The last minutes of every pod that was seen in them."""
 
     tracks: Mapping[str, Track] = field(default_factory=dict)
+    scraped: frozenset[str] = frozenset()
+    """Pods of which the last scrape had a sample, of whatever time."""
 
     def add(self, now: float, samples: Iterable[PodSample]) -> Window:
         """The window with one more scrape. Pods that have not been seen for a whole window are forgotten, and so is what was noted with a time
         that is still to come, as a clock was put back since."""
         tracks = {pod: track for pod, track in self.tracks.items() if abs(now - track.last.at) < KEPT_S}
+        scraped = set()
         for sample in samples:
+            scraped.add(sample.pod)
             known = tracks.get(sample.pod)
             tracks[sample.pod] = known.add(sample) if known is not None else Track.begun(sample)
-        return Window(tracks)
+        return Window(tracks, frozenset(scraped))
 
 
 def _higher(peaks: tuple[Peak, ...], sample: PodSample) -> tuple[Peak, ...]:

@@ -78,6 +78,10 @@ class Signals:
     """Whether the source of metrics answered at all."""
     gateway_waiting: float | None = None
     """Requests that wait in front of the replicas, where a gateway counts them."""
+    late: int = 0
+    """Ready replicas that the last scrape had a sample of, which is too old to count."""
+    ahead: int = 0
+    """The same, of a time that is still to come."""
 
     @property
     def coverage(self) -> float:
@@ -177,6 +181,8 @@ def signals_of(
     tracks = [(pod, track) for pod in asked if (track := window.tracks.get(pod)) is not None]
     # A sample may have a later time than its tick: it is made after the tick has read the clock, perhaps by another machine's.
     fresh = [(pod, track) for pod, track in tracks if abs(now - track.last.at) <= FRESH_S]
+    # What was scraped before and is no longer is missing, however old it has become since.
+    ages = [now - track.last.at for pod, track in tracks if pod in window.scraped]
     return Signals(
         at=now,
         live=len(asked),
@@ -184,6 +190,8 @@ def signals_of(
         latencies=_latencies([track for _, track in fresh], now) if latencies is None else latencies,
         reachable=reachable,
         gateway_waiting=gateway,
+        late=sum(age > FRESH_S for age in ages),
+        ahead=sum(age < -FRESH_S for age in ages),
     )
 
 

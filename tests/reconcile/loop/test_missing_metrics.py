@@ -115,7 +115,17 @@ def test_no_replica_goes_where_none_says_what_its_engine_has_a_word_for(figure: 
     assert found.record.replicas == 2
 
 
-def test_samples_that_are_old_are_none_and_that_is_told() -> None:
-    found = ends(lambda figure, pod, value: str(float(value) - 90) if figure == "ages" else value)
+@pytest.mark.parametrize(
+    ("shift", "words"),
+    [
+        (-90, "are more than 60 s old"),
+        (-400, "are more than 60 s old"),
+        (90, "are more than 60 s ahead of the operator's clock"),
+    ],
+)
+def test_samples_that_are_not_of_now_are_none_and_that_is_told(shift: float, words: str) -> None:
+    found = ends(lambda figure, pod, value: str(float(value) + shift) if figure == "ages" else value)
     assert (found.record.replicas, found.record.retune.step) == (2, None)
-    assert {one.type: (one.status, one.reason) for one in found.told}[names.METRICS] == ("False", "Missing")
+    (told,) = [one for one in found.told if one.type == names.METRICS]
+    assert (told.status, told.reason) == ("False", "OutOfDate")
+    assert f"the newest samples of 2 of 2 ready replicas {words}" in told.message

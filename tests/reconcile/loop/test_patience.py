@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
-from plimsoll.reconcile.loop.patience import LIMITED_S, MISSING_S, Patience
+from plimsoll.reconcile.loop.patience import LIMITED_S, MISSED_S, MISSES_S, MISSING_S, Patience
 
 LAW = Law(tick_s=15.0)
 MISSING = Told(names.METRICS, "False", "Missing", "2 of 4 ready replicas have metrics of the last minute")
@@ -47,3 +47,61 @@ def test_a_limit_that_has_just_gone_is_still_told_while_the_number_of_replicas_s
     assert told(patience, last=(LIMITED,), now=115.0) == {"AtMax"}
     assert told(patience, last=(LIMITED,), now=115.0, same=False) == set()
     assert told(patience, last=(LIMITED,), now=100.0 + LIMITED_S) == set()
+
+
+MISSED = Told(names.SLO, "False", "Unattainable", "p99 latency is at 104% of its limit")
+ATTAINED = Told(names.SLO, "True", "Attainable", "the prediction is within spec.slo")
+
+
+def test_a_minute_in_which_answers_were_late_is_not_told_as_more_than_the_plan_can_do():
+    patience = Patience()
+    assert told(patience, MISSED, now=100.0) == set()
+    assert told(patience, MISSED, now=99.0 + MISSED_S) == set()
+    assert told(patience, now=115.0 + MISSED_S) == set()
+    assert told(patience, MISSED, now=100.0 + MISSED_S + MISSES_S) == set(), "later it begins anew"
+
+
+def test_latencies_that_waver_about_their_limit_are_told_of_once():
+    patience, said = Patience(), list[set[str]]()
+    last: tuple[Told, ...] = (ATTAINED,)
+    for tick in range(240):
+        found = (MISSED,) if tick % 10 < 3 else ()
+        after = patience.told(found, last, now=15.0 * tick, law=LAW, same_number=True)
+        last = after
+        said.append({one.reason for one in after})
+    begun = said.index({"Unattainable"})
+    assert begun * 15.0 == MISSED_S
+    assert all(each == {"Unattainable"} for each in said[begun:])
+    assert not any(said[:begun])
+
+
+def test_latencies_that_are_kept_again_are_told_of_for_a_while_and_then_no_more():
+    patience = Patience()
+    told(patience, MISSED, now=100.0)
+    told(patience, MISSED, now=100.0 + MISSED_S)
+    assert told(patience, last=(MISSED,), now=99.0 + MISSED_S + MISSES_S) == {"Unattainable"}
+    assert told(patience, last=(MISSED,), now=100.0 + MISSED_S + MISSES_S) == set()
+
+
+def test_latencies_of_another_number_of_replicas_or_another_spec_are_to_be_seen_anew():
+    for another in ("number", "spec"):
+        patience = Patience()
+        told(patience, MISSED, now=100.0)
+        assert told(patience, MISSED, now=100.0 + MISSED_S) == {"Unattainable"}
+        if another == "spec":
+            patience.asked_anew()
+        last, now = (MISSED,), 115.0 + MISSED_S
+        assert told(patience, last=last, now=now, same=another == "spec") == set()
+        assert told(patience, MISSED, now=now + 15.0) == set()
+
+
+def test_gaps_that_no_number_of_replicas_would_shorten_are_told_of_however_often_the_number_changes():
+    patience = Patience()
+    for tick in range(21):
+        found = told(patience, MISSED, now=15.0 * tick, same=tick % 2 == 0)
+    assert found == {"Unattainable"}
+
+
+def test_what_the_status_says_already_is_told_at_once_by_an_operator_that_has_just_begun():
+    assert told(Patience(), MISSED, last=(MISSED,), now=100.0) == {"Unattainable"}
+    assert told(Patience(), MISSED, last=(ATTAINED,), now=100.0) == set()

@@ -293,7 +293,7 @@ class Control:
         if not known.reads:
             known.record = known.record.unwatched(now, self._law.jump_s)
         if known.mark[0] != mark[0]:
-            known.patience.limited_at = None
+            known.patience.asked_anew()
         known.subject, known.mark, known.reads = subject, mark, True
         return known
 

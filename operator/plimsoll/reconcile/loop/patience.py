@@ -14,8 +14,9 @@ from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
-from plimsoll.control.gate import SILENT, lasting, lasting_since
+from plimsoll.control.gate import OF_REPLICAS, SILENT, lasting, lasting_since
 from plimsoll.control.law import Law
+from plimsoll.control.signals import LATENCY_S
 from plimsoll.kube.times import seconds
 
 MISSING_S: Final = 60.0
@@ -24,6 +25,11 @@ TICKS: Final = {"PrometheusUnreachable": 4.0}
 """Ticks without an answer before it is told, by reason, where it is more than one."""
 LIMITED_S: Final = 600.0
 """How long it is still told that scaling is limited after it no longer was."""
+MISSED_S: Final = LATENCY_S
+"""How long latencies are beyond their limits, though more replicas would not help, before it is told: as long as they look back, else a minute in
+which a few answers were late would be called more than the plan can do."""
+MISSES_S: Final = 600.0
+"""How long they are within them before it is over, as a p99 that is about at its limit is now above it and now below."""
 
 
 @dataclass(slots=True)
@@ -36,11 +42,19 @@ class Patience:
     """Since when nobody has known how loaded the replicas are; before this program began, as the status told then."""
     limited_at: float | None = None
     """When scaling was last found to be limited."""
+    missed_since: float | None = None
+    """Since when latencies have been found, again and again, to be beyond what any number of replicas would keep."""
+    missed_at: float | None = None
+    """When they were last found to be."""
 
     @classmethod
     def of(cls, deployment: LLMDeployment) -> Patience:
         """As its status tells it to a program that has just begun."""
         return cls(dark_since=_dark_since(deployment))
+
+    def asked_anew(self) -> None:
+        """Its spec is another one: what limited the old one, and what that promised, says nothing of it."""
+        self.limited_at = self.missed_since = self.missed_at = None
 
     def told(
         self, found: Iterable[Told], last: Iterable[Told], *, now: float, law: Law, same_number: bool
@@ -50,6 +64,7 @@ class Patience:
         told, before = {one.type: one for one in found}, {one.type: one for one in last}
         self._hold_metrics(told, before, now, law)
         self._hold_scaling(told, before, now, same_number=same_number)
+        self._hold_latency(told, before, now, same_number=same_number)
         return tuple(told[kind] for kind in sorted(told))
 
     def _hold_metrics(self, told: dict[str, Told], before: Mapping[str, Told], now: float, law: Law) -> None:
@@ -60,7 +75,7 @@ class Patience:
         self.missing_since = _earlier(self.missing_since, now)
         self.dark_since = _earlier(self.dark_since, now) if metrics.reason in SILENT else None
         ticks = TICKS.get(metrics.reason, 0.5)  # half a tick: from the second one in a row on
-        patience_s = MISSING_S if metrics.reason == "Missing" else ticks * law.tick_s
+        patience_s = MISSING_S if metrics.reason in OF_REPLICAS else ticks * law.tick_s
         if now - self.missing_since < patience_s:
             del told[names.METRICS]
             if names.METRICS in before:
@@ -79,6 +94,24 @@ class Patience:
             return
         if abs(now - self.limited_at) < LIMITED_S:
             told[names.SCALING] = last
+
+    def _hold_latency(
+        self, told: dict[str, Told], before: Mapping[str, Told], now: float, *, same_number: bool
+    ) -> None:
+        found = told.pop(names.SLO, None)
+        over = self.missed_at is not None and abs(now - self.missed_at) >= MISSES_S
+        if over or (found is None and not same_number):
+            # Of another number of replicas it has to be seen anew.
+            self.missed_since = self.missed_at = None
+        if found is not None:
+            self.missed_since, self.missed_at = _earlier(self.missed_since, now), now
+        if self.missed_since is None:
+            return
+        last = before.get(names.SLO)
+        if last is not None and last.status == "False":
+            told[names.SLO] = found or last
+        elif found is not None and now - self.missed_since >= MISSED_S:
+            told[names.SLO] = found
 
 
 def _earlier(since: float | None, now: float) -> float:
