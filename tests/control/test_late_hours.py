@@ -46,7 +46,7 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
     asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
     learnt = {"set-a": Learnt(steps=StepMemory(late=Lateness(share=late, limit_s=after_s)))}
     erratic, steady = (
-        ticks(asked, 2, memory=known(load=LoadMemory(surprise=by), learnt=learnt, learnt_at=NOW))
+        ticks(asked, 2, memory=known(load=LoadMemory(surprise=by, record=by), learnt=learnt, learnt_at=NOW))
         .roles[0]
         .need.forecast
         for by in (2.0, 1.0)

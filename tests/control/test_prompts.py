@@ -173,7 +173,8 @@ def test_more_than_was_foreseen_finds_first_tokens_in_time():
     promised = Slo(ttft_p99_s=0.6, itl_p99_s=0.1)
     asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
     steady, erratic = (
-        ticks(asked, 2, memory=known(load=LoadMemory(surprise=factor))) for factor in (1.0, 2.0)
+        ticks(asked, 2, memory=known(load=LoadMemory(surprise=factor, record=factor)))
+        for factor in (1.0, 2.0)
     )
     memory = erratic.memory.of("serve")
     holds = load_of(asked.roles[0], memory, now=NOW, lead_s=100, law=LAW, slo=promised).holds

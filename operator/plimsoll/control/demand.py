@@ -42,14 +42,17 @@ class Demand:
     finished: float | None = None
     """Requests a second."""
     burstiness: float = 1.0
+    rush: float = math.inf
+    """The most requests a second in half a minute of the last hours."""
 
     @property
     def owing(self) -> bool:
         return is_queue(self.waiting, self.running)
 
     def crest(self, rate: float, sigmas: float) -> float:
-        """What a rate of arrivals comes to in a burst."""
-        return rate + sigmas * math.sqrt(self.burstiness * rate / RECENT_S)
+        """What a rate of arrivals comes to in a burst: no more than hours have shown, where that is more than independent arrivals come to."""
+        independent = sigmas * math.sqrt(rate / RECENT_S)
+        return rate + min(independent * math.sqrt(self.burstiness), max(independent, self.rush - rate))
 
 
 def is_queue(waiting: float, running: float | None) -> bool:
@@ -125,6 +128,7 @@ def demand_of(signals: Signals, load: LoadMemory) -> Demand:
         waiting=(signals.sum("waiting") or 0.0) + (signals.gateway_waiting or 0.0),
         finished=signals.rate("finished"),
         burstiness=load.burstiness,
+        rush=load.rush,
     )
 
 

@@ -1,7 +1,8 @@
 """What will arrive one start-up from now: level and trend, the same time on the days before, and how wrong that tends to be.
 
 A replica asked for now serves one start-up later, so that is the time to look at. The error of past forecasts is kept as
-the factor that one in ten arrivals passed: a steady deployment needs little margin, an erratic one gets more.
+the factor that one in ten arrivals passed: a steady deployment needs little margin, an erratic one gets more. The same is
+kept for the most that was seen in hours: a load that leaps between two levels passes its forecast often, but never the upper one.
 """
 
 from __future__ import annotations
@@ -31,8 +32,13 @@ NEWER: Final = 0.5
 DAILY_MOST: Final = 3.0
 EXPECTED_EVERY_S: Final = 60.0
 EXPECTED_KEPT: Final = 40
+MOST_S: Final = 21_600.0
+"""In which the most that was seen comes to count for a third."""
+RECORD_LEAST: Final = 1.25
+"""By so much the most that was seen may be passed, however long it has not been."""
 SURPRISE_STEP: Final = 0.05
 SURPRISE_SHARE: Final = 0.9
+SURPRISE_MOST: Final = 2.0
 SURPRISE_FIRST: Final = 1.2
 """Before any forecast has come due: an unknown deployment is taken for an erratic one, until a steady hour shows better."""
 
@@ -53,8 +59,11 @@ def observed(load: LoadMemory, now: float, steady: float, recent: float | None) 
         level, trend = load.level, load.trend
     if load.expected and load.expected[0][0] <= now:
         load = _judged(load, now, rate)
+    fades = math.exp(-max(0.0, passed) / MOST_S)
     return replace(
         load,
+        most=max(rate, load.most * fades),
+        rush=max(rate, recent or 0.0, load.rush * fades),
         at=now if load.at is None or passed > 0 else load.at,
         level=level,
         trend=trend,
@@ -78,12 +87,18 @@ def expecting(load: LoadMemory, due: float, rate: float) -> LoadMemory:
     """Remember a forecast, to judge it when its time has come."""
     if load.expected and due - load.expected[-1][0] < EXPECTED_EVERY_S:
         return load
-    return replace(load, expected=(*load.expected, (due, rate))[-EXPECTED_KEPT:])
+    return replace(load, expected=(*load.expected, (due, rate, max(rate, load.most)))[-EXPECTED_KEPT:])
 
 
-def surprise(load: LoadMemory) -> float:
-    """The factor by which arrivals may pass their forecast: nine in ten stay below it."""
-    return SURPRISE_FIRST if load.surprise is None else load.surprise
+def sure(load: LoadMemory, coming: float, spent: float) -> float:
+    """Arrivals a second that a forecast is seldom passed by. `spent`: how much of the room for surprises is kept."""
+    passed, broken = (1 + (_factor(each) - 1) * spent for each in (load.surprise, load.record))
+    return min(passed * coming, max(RECORD_LEAST, broken) * max(coming, load.most))
+
+
+def _factor(learned: float | None) -> float:
+    """The factor by which arrivals pass what was known before: nine in ten stay below it."""
+    return SURPRISE_FIRST if learned is None else learned
 
 
 def arrivals(load: LoadMemory, steady: float | None, recent: float | None) -> float | None:
@@ -96,36 +111,51 @@ def is_fresh_step(load: LoadMemory, now: float) -> bool:
     return load.stepped_at is not None and now - load.stepped_at < RECENT_S / 2
 
 
+def leaps(load: LoadMemory, steady: float | None, recent: float | None) -> bool:
+    """Whether the last half minute has more arrivals than chance and burstiness explain, or fewer: the load leaps, up or down."""
+    return steady is not None and recent is not None and abs(recent - steady) > _by_chance(load, steady)
+
+
+def _by_chance(load: LoadMemory, steady: float) -> float:
+    """How far the rate of half a minute is from that of two minutes by chance, at most."""
+    return STEP_SIGMAS * math.sqrt(load.burstiness * _variance(steady))
+
+
+def _variance(steady: float) -> float:
+    """Of the rate of half a minute, if arrivals are independent."""
+    return max(steady, 1 / RECENT_S) / RECENT_S
+
+
 def _stepped(load: LoadMemory, now: float, steady: float, recent: float | None) -> tuple[float | None, float]:
-    """Since when the load is on a step up, and how bursty it is."""
+    """Since when the load is on a step up, and how bursty it is. What comes after a burst tells of it; a step up may be more than one."""
     if recent is None:
         return None, load.burstiness
-    chance = max(steady, 1 / RECENT_S) / RECENT_S
-    surplus = recent - steady
-    if surplus > STEP_SIGMAS * math.sqrt(load.burstiness * chance):
+    if recent > steady and leaps(load, steady, recent):
         return now if load.stepped_at is None else load.stepped_at, load.burstiness
     if load.at is None or now <= load.at:
         return None, load.burstiness
     weight = 1 - math.exp(-(now - load.at) / BURSTS_S)
-    return None, max(1.0, load.burstiness + weight * (surplus * surplus / chance - load.burstiness))
+    shown = (recent - steady) ** 2 / _variance(steady)
+    return None, max(1.0, load.burstiness + weight * (shown - load.burstiness))
 
 
 def _judged(load: LoadMemory, now: float, rate: float) -> LoadMemory:
-    factor, judged = surprise(load), False
+    surprise, record, judged = _factor(load.surprise), _factor(load.record), False
     waiting = []
-    for due, expected in load.expected:
+    for due, expected, most in load.expected:
         if due > now:
-            waiting.append((due, expected))
+            waiting.append((due, expected, most))
         elif expected > 0:
-            passed = rate / expected > factor
-            # Up nine times as far as down: it rests where one in ten passes it.
-            factor += SURPRISE_STEP * (SURPRISE_SHARE if passed else SURPRISE_SHARE - 1)
-            judged = True
-    return replace(
-        load,
-        expected=tuple(waiting),
-        surprise=min(2.0, max(1.0, factor)) if judged else load.surprise,
-    )
+            surprise, record, judged = _moved(surprise, rate / expected), _moved(record, rate / most), True
+    if not judged:
+        return replace(load, expected=tuple(waiting))
+    return replace(load, expected=tuple(waiting), surprise=surprise, record=record)
+
+
+def _moved(factor: float, shown: float) -> float:
+    """Up nine times as far as down: it rests where one in ten passes it."""
+    moved = factor + SURPRISE_STEP * (SURPRISE_SHARE if shown > factor else SURPRISE_SHARE - 1)
+    return min(SURPRISE_MOST, max(1.0, moved))
 
 
 def _slotted(load: LoadMemory, now: float, rate: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import math
 from functools import lru_cache
 from typing import Final
 
-from plimsoll.control import prompts
+from plimsoll.control import forecast, prompts
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
 from plimsoll.control.demand import Demand, Load, is_queue, work_seen
@@ -129,6 +129,9 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
             first.capacity,
             settled=is_settled(memory, now) or _steady(memory, now, LATENCY_S),
             owing=demand.owing,
+            leaps=forecast.leaps(
+                memory.load, role.signals.arrivals_per_s, role.signals.recent_arrivals_per_s
+            ),
             ttft_s=slo.ttft_p99_s,
             itl_s=slo.itl_p99_s,
         )

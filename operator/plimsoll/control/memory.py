@@ -43,10 +43,16 @@ class LoadMemory:
     """Arrivals a second by part of a day, the days before weighed together; empty before the first part is over."""
     parts_seen: int = 0
     """Parts of days that went into the profile."""
-    expected: tuple[tuple[float, float], ...] = ()
-    """Forecasts that are not due yet: when, and what."""
+    expected: tuple[tuple[float, float, float], ...] = ()
+    """Forecasts that are not due yet: when, what, and the most that had been seen by then."""
     surprise: float | None = None
     """By which factor arrivals pass their forecast in one case of ten; None: not learned yet."""
+    record: float | None = None
+    """By which factor they pass the most that had been seen, likewise."""
+    most: float = 0.0
+    """The most arrivals a second of the last hours; older ones count less."""
+    rush: float = 0.0
+    """The same in half a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

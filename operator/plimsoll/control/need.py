@@ -177,9 +177,9 @@ def _predicted(
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time also where more arrives than the forecast says; how much more, follows from how many were late.
-    passed = 1 + (forecast.surprise(load) - 1) * holds.spent
-    sure = passed * max(coming / calm, _computing(coming, view) or 0.0)
-    return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure)
+    sure = forecast.sure(load, coming, holds.spent)
+    computing = _computing(sure, view) or 0.0
+    return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure / calm, computing)
 
 
 def _panic(role: Role, law: Law) -> bool:

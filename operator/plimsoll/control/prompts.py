@@ -77,10 +77,11 @@ def learned(
     *,
     settled: bool,
     owing: bool,
+    leaps: bool = False,
     ttft_s: float | None = None,
     itl_s: float | None = None,
 ) -> StepMemory:
-    """The memory with what one more minute showed."""
+    """The memory with what one more minute showed. `leaps`: the load does, which says nothing of how unevenly requests come at other times."""
     if (share := late_share(signals.latencies.ttft, ttft_s)) is not None:
         late = memory.late.against(ttft_s, TWICE).seen(share)
         calm = memory.late_steady.against(ttft_s, AS_ALLOWED)
@@ -91,7 +92,7 @@ def learned(
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
         return memory
-    if (lumps := _lumps(signals)) is not None:
+    if not leaps and (lumps := _lumps(signals)) is not None:
         before = _lumps_so_far(memory, capacity)
         memory = replace(memory, lumps=before + SPREAD_WEIGHT * (lumps - before))
     if (skew := _skew(signals, memory.lumps)) is not None:
