@@ -30,6 +30,9 @@ STEP_DOWN: Final = 0.85
 """Bounds of how far one minute moves what a replica is believed to carry."""
 FADES: Final = 1 / 480
 """Share of the way back to the plan that each minute within the limits goes: what one bad hour taught is forgotten in a day."""
+RISES: Final = 1 / 120
+"""The same of the most that a replica finishes: what a queue of long answers taught holds for no more than those, and is doubled within one
+and a half hours without a queue."""
 STARTS_LEAST: Final = 10
 MOST_WEIGHT: Final = 0.3
 """Weight of the newest minute in the most that a replica finishes, where all replicas have a queue."""
@@ -182,7 +185,7 @@ def _done(each: ReplicaSignals, work: float | None) -> float | None:
 
 def _risen(before: float, load: Load, shown: float) -> float | None:
     """The most without a queue to learn from: a little more is believed each minute, until it limits nothing and is forgotten."""
-    risen, curve = max(before * (1 + FADES), shown), load.holds.curve
+    risen, curve = max(before * (1 + RISES), shown), load.holds.curve
     if curve is None:
         return max(before, shown)
     return risen if risen < curve.rate(load.holds.by_limits) else None
