@@ -16,6 +16,7 @@ from plimsoll.control import forecast
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import Need, Told
 from plimsoll.control.demand import Load
+from plimsoll.control.laggard import laggard
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
@@ -194,13 +195,19 @@ def _panic(role: Role, law: Law) -> bool:
 
 
 def _attainable(role: Role, ratio: float | None) -> Told | None:
-    each = role.signals.mean("inflight") or 0.0
+    each, slow = role.signals.mean("inflight") or 0.0, laggard(role.signals)
+    cure = (
+        "a faster layout or GPU, or another limit in slo, would"
+        if slow is None
+        else f"{slow} works at less than half the speed of the others for each request that it has, so look at its node, and delete it to have "
+        "another in its place"
+    )
     return Told(
         type=names.SLO,
         status="False",
         reason="Unattainable",
         message=f"p99 latency is at {ratio or 0.0:.0%} of its limit with {each:.1f} requests in flight a replica and "
-        "no queue for minutes: more replicas would not help; a faster layout or GPU, or another limit in slo, would",
+        f"no queue for minutes: more replicas would not help; {cure}",
     )
 
 
