@@ -1,6 +1,7 @@
 """One replica that is slower than the others by far: it is named, where it surely is one."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from plimsoll import names
 from plimsoll.control.laggard import laggard
 from tests.control.situations import NOW, after, known, signals, situation
 
-CALM = {"inflight": 4, "kv": 0.1, "rate": 0.5}
+CALM: dict[str, Any] = {"inflight": 4, "kv": 0.1, "rate": 0.5}
 USUAL = 18_000.0
 """Tokens that each of the others made in two minutes."""
 

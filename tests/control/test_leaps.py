@@ -35,6 +35,7 @@ def watched(load, seconds, *, lead=LEAD_S):
         )
         memory = observed(memory, float(at), steady, recent)
         coming = forecast(memory, float(at), lead)
+        assert coming is not None
         memory = expecting(memory, at + lead, coming)
         seen.append((at, memory, coming, sure(memory, coming, TWICE)))
     return seen
