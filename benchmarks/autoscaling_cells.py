@@ -41,6 +41,7 @@ TUNED_SEED: Final = 1000
 FULL: Final = 0.6
 """How busy the replicas are that the size of a cell is told by."""
 SYNTHETIC: Final = ("synthetic-day", "synthetic-bursts")
+LEAPS: Final = "synthetic-leaps"
 PLANNED_RATE: Final = "20"
 """What is declared to the planner: enough for whole replicas to be compared by what they serve for their GPUs."""
 TTFT_MS: Final = ((4096, 2000), (16384, 5000))
@@ -80,7 +81,7 @@ class Cell:
 
 @cache
 def trace_of(name: str) -> Trace:
-    if name in SYNTHETIC:
+    if name in (*SYNTHETIC, LEAPS):
         return synthetic(name)
     return load_trace(Path(name))
 
@@ -93,9 +94,12 @@ def content_of(name: str) -> str:
 
 
 def synthetic(name: str) -> RateTrace:
-    """Two hours that need no file: a day in small with a step in it, or short bursts on a low level."""
-    steps = range(24)
-    if name == SYNTHETIC[0]:
+    """Hours that need no file: two of a day in small with a step in it, or of short bursts on a low level; or four in which the load leaps
+    between two levels every ten minutes, as batches make it."""
+    steps = range(48 if name == LEAPS else 24)
+    if name == LEAPS:
+        rates = [2.0 if step % 4 < 2 else 16.0 for step in steps]
+    elif name == SYNTHETIC[0]:
         rates = [3 + 2 * sin((step - 6) / 4) + (3 if 14 <= step < 17 else 0) for step in steps]
     else:
         rates = [2 + (4 if step % 5 == 3 else 0) for step in steps]
