@@ -8,7 +8,7 @@ from typing import Any
 from plimsoll.control.decision import Decision
 from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.scaling import decide
+from plimsoll.control.scaling import LAW, decide
 from plimsoll.control.signals import ReplicaSignals, Signals
 from plimsoll.control.situation import (
     Bounds,
@@ -16,10 +16,12 @@ from plimsoll.control.situation import (
     Replica,
     ReplicaState,
     Role,
+    Room,
     ServingSet,
     Situation,
     Slo,
 )
+from plimsoll.planning import codec
 
 NOW = 1_000_000.0
 WIDE = Bounds(min=1, max=20)
@@ -139,3 +141,26 @@ def obeyed(situation: Situation, decision: Decision) -> Situation:
 
 def ticks(same: Situation, count: int, memory: Memory | None = None) -> Decision:
     return after(*([same] * count), memory=memory)
+
+
+def watching(
+    asked: Situation,
+    count: int,
+    *,
+    room: Room | None = None,
+    memory: Memory | None = None,
+    begin: float = NOW,
+) -> list[Decision]:
+    """A row of ticks; what was wished is what the controllers are told at the next one, and pods are as they were."""
+    memory = memory or known(ready=sum(each.ready for each in asked.roles[0].sets))
+    found: list[Decision] = []
+    for tick in range(count):
+        decision = decide(now=begin + LAW.tick_s * tick, situation=asked, memory=memory, room=room)
+        memory = codec.decode(Memory, codec.encode(decision.memory))
+        asked = obeyed(asked, decision)
+        found.append(decision)
+    return found
+
+
+def by_set(decision: Decision) -> dict[str, int]:
+    return {wish.set: wish.replicas for wish in decision.wishes}

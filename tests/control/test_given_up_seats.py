@@ -8,14 +8,23 @@ from typing import Any
 import pytest
 
 from plimsoll import names
-from plimsoll.control.decision import Action, Decision
+from plimsoll.control.decision import Action
 from plimsoll.control.memory import Blocked, Memory
 from plimsoll.control.scaling import LAW, decide
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Room, ServingSet, Situation
-from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits
-from tests.control.situations import NOW, known, obeyed, replicas, serving, signals, situation
+from tests.control.situations import (
+    NOW,
+    by_set,
+    known,
+    obeyed,
+    replicas,
+    serving,
+    signals,
+    situation,
+    watching,
+)
 
 BUSY: dict[str, Any] = {"inflight": 60, "waiting": 3000, "rate": 6.0, "kv": 0.97}
 """So many more are wanted, and at once."""
@@ -50,24 +59,6 @@ def at_most(*sets: ServingSet, bounds: Bounds = FULL, **more: Any) -> Situation:
     """Under a load that asks for many more than there may be."""
     ready = sum(each.ready for each in sets)
     return situation(signals(ready, **BUSY) if ready else NOBODY, *sets, bounds=bounds, **more)
-
-
-def watching(
-    asked: Situation, count: int, *, room: Room | None = None, memory: Memory | None = None
-) -> list[Decision]:
-    """A row of ticks; what was wished is what the controllers are told at the next one, and pods are as they were."""
-    memory = memory or known(ready=sum(each.ready for each in asked.roles[0].sets))
-    found: list[Decision] = []
-    for tick in range(count):
-        decision = decide(now=NOW + 15 * tick, situation=asked, memory=memory, room=room)
-        memory = codec.decode(Memory, codec.encode(decision.memory))
-        asked = obeyed(asked, decision)
-        found.append(decision)
-    return found
-
-
-def by_set(decision: Decision) -> dict[str, int]:
-    return {wish.set: wish.replicas for wish in decision.wishes}
 
 
 @pytest.mark.parametrize("loads", [False, True], ids=["waits to be started again", "is started again"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,21 @@ from plimsoll.control.decision import Action, Decision
 from plimsoll.control.demand import load_of
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.pools import shrunk
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import Bounds, ReplicaState, Role, ServingSet, Situation
 from plimsoll.planning import codec
-from tests.control.situations import NOW, WIDE, known, obeyed, replicas, serving, signals, situation, ticks
+from tests.control.situations import (
+    NOW,
+    WIDE,
+    by_set,
+    known,
+    replicas,
+    serving,
+    signals,
+    situation,
+    ticks,
+    watching,
+)
 
 BUSY = signals(2, inflight=60, waiting=30, rate=6.0, kv=0.97)
 
@@ -73,22 +85,8 @@ LONG_S = LAW.withdraw_s + 360
 """Longer than a start and the time after which a wish is taken back."""
 
 
-def watched(
-    asked: Situation, seconds: float, *, memory: Memory | None = None, begin: float = NOW
-) -> list[Decision]:
-    """A row of looks; what was wished is what the controllers are told at the next one, and pods are as they were."""
-    memory = memory or known(ready=sum(each.ready for each in asked.roles[0].sets))
-    found: list[Decision] = []
-    for tick in range(int(seconds / LAW.tick_s)):
-        decision = decide(now=begin + LAW.tick_s * tick, situation=asked, memory=memory)
-        memory = codec.decode(Memory, codec.encode(decision.memory))
-        asked = obeyed(asked, decision)
-        found.append(decision)
-    return found
-
-
-def by_set(decision: Decision) -> dict[str, int]:
-    return {wish.set: wish.replicas for wish in decision.wishes}
+def watched(asked: Situation, seconds: float, **more: Any) -> list[Decision]:
+    return watching(asked, int(seconds / LAW.tick_s), **more)
 
 
 def test_replicas_that_nobody_may_make_for_long_give_their_places_to_a_set_that_has_room() -> None:
