@@ -160,7 +160,7 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         scene.now - step.since >= scene.restarts.canary_seconds
         and step.new.ended >= scene.restarts.canary_requests
     )
-    verdict = verdict_of(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
+    verdict = verdict_of(scene, step)
     step = noted(scene, step, verdict)
     step = replace(step, said=step.said if step.starved and not enough else verdict.why)
     if enough and verdict.answer is Answer.GOOD:
@@ -250,7 +250,7 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
     if failing := _failing(scene, step):
         return _back(scene, memory, step, failing)
-    verdict = verdict_of(scene, step) if scene.data else Verdict(Answer.OPEN, "metrics are missing")
+    verdict = verdict_of(scene, step)
     step = noted(scene, step, verdict)
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
