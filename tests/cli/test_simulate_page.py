@@ -75,6 +75,21 @@ def test_what_was_done_is_counted_in_words_that_fit(text: str):
     assert all((count == "1") == (word == "action") for count, word in counts)
 
 
+def test_hours_in_which_nobody_came_are_a_gap_in_what_was_kept_and_no_slope(llm: str, tmp_path: Path):
+    trace, file = tmp_path / "gap.csv", tmp_path / "out.html"
+    lines = (f"{at},500,100" for at in (*range(0, 600, 5), *range(7200, 7800, 5)))
+    trace.write_text("\n".join(("arrival_s,input_tokens,output_tokens", *lines)))
+    assert simulated(llm, str(trace), "--policy", "plimsoll", "--html", str(file)).code == 0
+    within = file.read_text().partition("Within the limits")[2]
+    (path,) = re.findall(r'<path class="line a" d="([^"]*)"', within)
+    runs = [re.findall(r"[MH](\d+\.\d)", run) for run in re.findall(r"M[^M]*", path)]
+    minute = (SHEET.end - SHEET.left) / 130
+    wanted = [(SHEET.left, SHEET.left + 10 * minute), (SHEET.left + 120 * minute, SHEET.end)]
+    assert [(float(run[0]), float(run[-1])) for run in runs] == [
+        pytest.approx(one, abs=minute) for one in wanted
+    ]
+
+
 def test_how_far_the_simulator_is_off_is_a_short_sentence_that_opens_the_long_one(text: str):
     folded = re.findall(r"<details><summary>([^<]*)</summary><p>([^<]*)</p></details>", text)
     (summary,) = [unescape(short) for short, long in folded if unescape(long) == belief_error()]

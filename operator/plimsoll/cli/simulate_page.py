@@ -35,7 +35,7 @@ from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import short_error
 from plimsoll.simulate.report import Report
-from plimsoll.simulate.tally import Point
+from plimsoll.simulate.tally import Point, served_every
 
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
 LETTER: Final = 7.0
@@ -48,7 +48,7 @@ _STYLE: Final = """
 .chart svg { min-width: 52rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
 .line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
-text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--c); stroke: none; }
+text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--dim); stroke: none; }
 .act { stroke: var(--mark); stroke-width: 2; } .tune { stroke: var(--mark); stroke-dasharray: 1 3; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
 td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td { vertical-align: top; } .actions td:last-child { white-space: normal; min-width: 20rem; }
 """
@@ -64,6 +64,8 @@ class Timeline:
     target: float | None = None
     steps: bool = False
     """Counts stay until they change; all else is drawn from point to point."""
+    every_s: float | None = None
+    """Each value is of so many seconds, and there is no curve where nothing was to be valued; None: values are there all the time."""
 
 
 def simulation_page(report: Report) -> str:
@@ -148,6 +150,7 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
             low=low,
             top=100.0,
             target=99.0,
+            every_s=60.0 * served_every(int(report.arrivals.span_s // 60) + 1),
         )
 
 
@@ -169,11 +172,8 @@ def _svg(chart: Timeline, span_s: float, one: Result) -> str:
     begins = names_begin([line.name for line in chart.lines])
     for line, left in zip(chart.lines, begins, strict=True):
         if line.points:
-            places = [(f"{across(at):.1f}", f"{up(value):.1f}") for at, value in line.points]
-            path = "".join(f"H{x}V{y}" if chart.steps else f"L{x} {y}" for x, y in places)
-            # The last value holds to the end, so that the line of a single point is seen too.
-            end = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
-            parts.append(f'<path class="line {line.style}" d="M{" ".join(places[0])}{path}{end}"/>')
+            path = _path(chart, line, span_s, across, up)
+            parts.append(f'<path class="line {line.style}" d="{path}"/>')
             parts.append(
                 f'<text class="{line.style}" x="{left:.0f}" y="{SHEET.top - 4}">{escape(line.name)}</text>'
             )
@@ -184,6 +184,23 @@ def _svg(chart: Timeline, span_s: float, one: Result) -> str:
         at, change, step, why = retune_row(act)
         parts.append(_mark("tune", across(act.at), SHEET.top, f"{at} {change}: {step}: {why}"))
     return f'<div class="scroll chart">{SHEET.picture(chart.title, parts)}</div>'
+
+
+def _path(
+    chart: Timeline, line: Line, span_s: float, across: Callable[[float], float], up: Callable[[float], float]
+) -> str:
+    if chart.every_s is not None:
+        parts, end = [], -1.0
+        for at, value in line.points:
+            parts.append(f"V{up(value):.1f}" if at == end else f"M{across(at):.1f} {up(value):.1f}")
+            end = at + chart.every_s
+            parts.append(f"H{across(min(end, span_s)):.1f}")
+        return "".join(parts)
+    places = [(f"{across(at):.1f}", f"{up(value):.1f}") for at, value in line.points]
+    path = "".join(f"H{x}V{y}" if chart.steps else f"L{x} {y}" for x, y in places)
+    # The last value holds to the end, so that the line of a single point is seen too.
+    last = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
+    return f"M{' '.join(places[0])}{path}{last}"
 
 
 def names_begin(names: Sequence[str]) -> list[float]:
