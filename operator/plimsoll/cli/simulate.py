@@ -18,7 +18,7 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_writable, write_page
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_play import play
-from plimsoll.cli.simulate_report import simulation_report
+from plimsoll.cli.simulate_report import simulation_report, span
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
@@ -337,9 +337,7 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
 def _check_part(stages: Stages) -> None:
     trace, begin_s, span_s, scale = stages.trace, stages.begin_s, stages.span_s, stages.scale
     if begin_s >= trace.span_s:
-        raise BadInput(
-            f"--from-day {begin_s / DAY_S:g}: the trace ends after {trace.span_s / DAY_S:.2f} days"
-        )
+        raise BadInput(f"--from-day {begin_s / DAY_S:g}: the trace ends after {span(trace.span_s)}")
     end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
     about = expected(trace, begin_s, end_s, scale)
     if about > MOST_REQUESTS:
