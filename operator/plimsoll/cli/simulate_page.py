@@ -29,6 +29,7 @@ from plimsoll.cli.simulate_report import (
     retune_row,
     row,
     set_to,
+    span,
     world_rows,
 )
 from plimsoll.facts.spans import DAY_S
@@ -109,8 +110,10 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
     most = max(rates, default=0.0)
     replicas = max((point.told for point in points), default=1)
     scale = replicas / most if most else 0.0
+    # As long as each point's arrivals are counted: of days it's longer than the ten minutes of the busiest ones.
+    over = f" over {span(points[1].at - points[0].at)}" if len(points) > 1 else ""
     yield Timeline(
-        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest",
+        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest{over}",
         lines=(
             line("arrivals", "c", lambda point: point.arrivals_per_s * scale),
             line("asked for", "b", lambda point: float(point.told)),

@@ -13,7 +13,7 @@ from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, many, short
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
-from plimsoll.simulate.compare import Result
+from plimsoll.simulate.compare import Result, percent
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.seeds import seeds_said, spreads
@@ -149,17 +149,22 @@ def row(one: Result) -> tuple[str, ...]:
     figures = one.outcome.figures
     return (
         one.policy,
-        "-" if figures.slo_pct is None else f"{figures.slo_pct:.2f}",
+        "-" if figures.slo_pct is None else percent(figures.slo_pct),
         "-" if figures.slo_pct is None else f"{figures.minutes_over_slo:,}",
         _hours(figures.gpu_hours),
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
-        f"{_ms(figures.ttft_p50_ms)}, {_ms(figures.ttft_p99_ms)}",
+        in_one_cell(_ms(figures.ttft_p50_ms), _ms(figures.ttft_p99_ms)),
         _ms(figures.itl_p99_ms),
         f"{figures.preemptions_per_1000:.1f}",
         f"{figures.actions_per_day:.1f}",
         f"{figures.reversals_per_day:.1f}",
         count(figures.failed + figures.unanswered),
     )
+
+
+def in_one_cell(*numbers: str) -> str:
+    """Without commas within them, which would make two of one."""
+    return ", ".join(one.replace(",", "") for one in numbers)
 
 
 def _hours(value: float) -> str:
@@ -194,8 +199,8 @@ def world_rows(report: Report) -> Iterator[tuple[str, ...]]:
             one.policy,
             str(one.routing),
             f"{one.kept} of {one.worlds}",
-            "-" if one.slo_pct is None else ", ".join(f"{share:.2f}" for share in one.slo_pct),
-            ", ".join(map(_hours, one.gpu_hours)),
+            "-" if one.slo_pct is None else in_one_cell(*map(percent, one.slo_pct)),
+            in_one_cell(*map(_hours, one.gpu_hours)),
         )
 
 
@@ -226,7 +231,7 @@ def slept_rows(results: Iterable[Result]) -> Iterator[tuple[str, ...]]:
                 f"{sleep.hours:,.2f}",
                 f"{sleep.gpu_hours_saved:,.2f}",
                 count(sleep.waited),
-                ", ".join("-" if wait is None else f"{wait:,.0f}" for wait in waits),
+                in_one_cell(*("-" if wait is None else f"{wait:.0f}" for wait in waits)),
             )
 
 

@@ -1,0 +1,25 @@
+"""How the figures of a simulation are written, so that nobody reads another number."""
+
+import pytest
+
+from plimsoll.cli.simulate_report import in_one_cell
+from plimsoll.simulate.compare import percent
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (100.0, "100.00"),
+        (99.9973, "99.99"),
+        (98.9996, "98.99"),
+        (99.0, "99.00"),
+        (99.97, "99.97"),
+        (0.0, "0.00"),
+    ],
+)
+def test_a_share_is_never_said_to_be_more_than_it_is(value: float, said: str):
+    assert percent(value) == said
+
+
+def test_numbers_beside_one_another_have_no_commas_of_their_own():
+    assert in_one_cell("57", "85,175") == "57, 85175"
