@@ -164,7 +164,7 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
     [
         ("", "is empty; a trace is arrival_s,input_tokens,output_tokens[,prefix_block_ids]"),
         ("\n\n", "is empty"),
-        ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is arrival_s or input_tokens"),
+        ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is input_tokens or output_tokens"),
         ("timestamp,prompt_tokens\n1,2\n", "no column is output_tokens"),
         ("t_s,rps\n1,2\n", "the head is 't_s,rps': no column is rate_rps"),
         ('{"t_s": 0}\n', "no column is rate_rps"),

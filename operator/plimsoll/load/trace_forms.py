@@ -5,8 +5,10 @@
 - Qwen-Bailian: the same as Mooncake, but in seconds and with shorter blocks, which are not read
 - BurstGPT: Timestamp, Request tokens, Response tokens
 - LiteLLM's log of spending: startTime, prompt_tokens, completion_tokens
+- answers of an OpenAI API: created, usage.prompt_tokens, usage.completion_tokens
+- OpenTelemetry's names: gen_ai.usage.input_tokens, gen_ai.usage.output_tokens
 
-Upper and lower case, spaces and underscores make no difference.
+Upper and lower case, spaces and underscores make no difference. Of a name with dots the last part counts, unless a column has that name alone.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ from typing import Any, Final
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
 
-_AT: Final = ("arrivals", "timestamp", "starttime", "arrivalms", "timestampms")
+_AT: Final = (
+    *("arrivals", "timestamp", "starttime", "arrivalms", "timestampms"),
+    *("@timestamp", "ts", "createdat", "created", "time"),
+)
+"""Those of many meanings stand last: beside others, `time` may be how long an answer took."""
 _INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens", "prompttokens")
 _OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responsetokens", "completiontokens")
 _BLOCKS: Final = ("prefixblockids", "hashids")
@@ -65,9 +71,10 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     """The columns of a trace by the names in its head, or a sentence on what is missing."""
     known: dict[str, str] = {}
     twice: dict[str, str] = {}
-    for name in head:
+    # Names without dots first, as they count before those of which the last part does.
+    for name in sorted(head, key=lambda one: "." in one):
         folded = _folded(name)
-        if folded in known:
+        if folded in known and ("." in known[folded]) == ("." in name):
             twice.setdefault(folded, name)
         known.setdefault(folded, name)
 
@@ -140,7 +147,7 @@ def _number(held: object) -> float | None:
 
 
 def _folded(name: str) -> str:
-    return name.strip().lower().replace("_", "").replace(" ", "")
+    return name.rpartition(".")[2].strip().lower().replace("_", "").replace(" ", "")
 
 
 def moment(row: Row, column: str, unit_s: float = 1.0) -> float:

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import (
@@ -47,6 +47,14 @@ STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
 """Lines from which the unit of times is guessed, where the column does not name it."""
 _GZIP: Final = b"\x1f\x8b"
+_OTHERS: Final = {
+    b"\x28\xb5\x2f\xfd": "is packed with zstd; unpack it, as with zstd -dc",
+    b"\xfd7zXZ\x00": "is packed with xz; unpack it, as with xz -dc",
+    b"BZh": "is packed with bzip2; unpack it, as with bzip2 -dc",
+    b"PK\x03\x04": "is a zip archive or a workbook; unpack it, or save it as CSV",
+    b"PAR1": "is Parquet; write it as CSV",
+}
+"""What files of other forms begin with, and what is said of them."""
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
 _BEYOND: Final = "beyond the head"
@@ -103,6 +111,9 @@ def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests 
             raise LoadError(
                 f"{name}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
             ) from None
+        for other, said in _OTHERS.items():
+            if begin.startswith(other):
+                raise LoadError(f"{name}: {said}")
         if begin.startswith(_UTF_16):
             raise LoadError(
                 f"{name}: is text in UTF-16, as some spreadsheets and shells write it; save it as UTF-8"
@@ -171,7 +182,7 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     if not first:
         raise LoadError(f"{name}: is empty; a trace is {REQUEST_HEAD}, or {RATE_HEAD}")
     if first.lstrip().startswith("["):
-        raise LoadError(f"{name}: is one JSON list; write one object a line")
+        raise LoadError(f"{name}: is one JSON list; write one object a line, as jq -c '.[]' does")
     if first.lstrip().startswith("{"):
         return list(_object(first, name, blank + 1)), _objects(chain([first], lines), name, blank + 1)
     head = first.rstrip("\r\n")
@@ -189,7 +200,9 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
 def _table(rows: csv.DictReader[str], name: str, blank: int) -> Numbered:
     with _told_by_line(rows, name, blank):
         for row in rows:
-            yield blank + rows.line_num, row
+            # Files that were joined have each their head.
+            if any(name != value for name, value in row.items()):
+                yield blank + rows.line_num, row
 
 
 @contextmanager
@@ -213,6 +226,8 @@ def _objects(lines: Iterable[str], name: str, begin: int) -> Numbered:
 def _object(line: str, name: str, place: int) -> Row:
     try:
         row = json.loads(line.rstrip())
+        if isinstance(row, dict):
+            return dict(_fields(row))
     except json.JSONDecodeError as error:
         raise LoadError(
             f"{name}, line {place}: is no JSON: {error.msg} at character {error.pos + 1}"
@@ -221,9 +236,16 @@ def _object(line: str, name: str, place: int) -> Row:
         raise LoadError(f"{name}, line {place}: is no JSON: {error}") from None
     except RecursionError:
         raise LoadError(f"{name}, line {place}: is nested too deep to be a request") from None
-    if not isinstance(row, dict):
-        raise LoadError(f"{name}, line {place}: must be a JSON object, as the first line is")
-    return row
+    raise LoadError(f"{name}, line {place}: must be a JSON object, as the first line is")
+
+
+def _fields(row: Row, within: str = "") -> Iterator[tuple[str, Any]]:
+    """All fields; one within an object by its path."""
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _fields(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
 
 
 def _parsed(
