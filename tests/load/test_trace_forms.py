@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.load.problems import LoadError
-from plimsoll.load.traces import Arrived, open_trace, read_trace
+from plimsoll.load.traces import Arrived, Requests, open_trace, read_trace
 
 OPENAI = """{"id": "a", "created": 1790000000, "model": "m", "usage": {"prompt_tokens": 374, "completion_tokens": 44, "total_tokens": 418}}
 {"id": "b", "created": 1790000004, "model": "m", "usage": {"prompt_tokens": 396, "completion_tokens": 109, "total_tokens": 505}}
@@ -64,6 +64,26 @@ def test_what_is_wrong_within_objects_is_named_by_its_path(text: str, said: str)
     with pytest.raises(LoadError) as caught:
         list(read_trace(text.splitlines(keepends=True), "x.jsonl").lines)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ("a a", None),
+        (
+            "a b",
+            "x.csv: Model names several models ('a', 'b'), and all requests are taken for one's; keep the lines of the one that is meant",
+        ),
+        ("d c b a", "('a', 'b', 'c' and 1 more)"),
+    ],
+)
+def test_requests_of_several_models_are_not_taken_for_those_of_one_unsaid(models: str, said: str | None):
+    lines = (f"{at},{name},5,6" for at, name in enumerate(models.split()))
+    trace = read_trace(["Timestamp,Model,Request tokens,Response tokens", *lines], "x.csv")
+    assert isinstance(trace, Requests)
+    assert len(trace.notes) == (0 if said is None else 1)
+    assert (said or "") in "".join(trace.notes)
+    assert len(list(trace.lines)) == len(models.split())
 
 
 @pytest.mark.parametrize(

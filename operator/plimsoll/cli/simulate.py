@@ -272,8 +272,7 @@ def _trace(name: str) -> Trace:
         loaded = load(Path(name))
     except BadTrace as error:
         raise BadInput(f"--trace: {error}") from None
-    if loaded.note is not None:
-        note([loaded.note])
+    note(loaded.notes)
     if loaded.moved:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
         note([f"{loaded.trace.name}: {stood}; they are replayed in order of time"])

@@ -29,6 +29,7 @@ _AT: Final = (
 _INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens", "prompttokens")
 _OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responsetokens", "completiontokens")
 _BLOCKS: Final = ("prefixblockids", "hashids")
+_MODEL: Final = ("model", "modelname", "modelgroup")
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
@@ -42,6 +43,8 @@ UNIX_FROM: Final = 1e9
 day."""
 MOST_PER_S: Final = 100.0
 """Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
+NAMED: Final = 3
+"""Models that are told by name."""
 MOST_TOKENS: Final = 100_000_000
 MOST_RATE: Final = 1_000_000.0
 MOST_CV: Final = 1000.0
@@ -57,6 +60,7 @@ class RequestColumns:
     input_tokens: str
     output_tokens: str
     blocks: str | None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         input_tokens=prompt,
         output_tokens=answer,
         blocks=shared,
+        model=called(_MODEL),
     )
 
 
@@ -136,6 +141,16 @@ def unit_of(rows: Iterable[Row], at: str) -> tuple[float, str] | None:
     elif each_s > MOST_PER_S:
         unit, why = 1.0, f"seconds are taken, as by ms {each_s:,.0f} requests/s would come"
     return unit, f"nothing says what {at} counts: {why}; name it arrival_s or arrival_ms to say which"
+
+
+def mixed(rows: Iterable[Row], model: str) -> str | None:
+    """A sentence on requests of several models, which are taken for those of one; None where they are of one."""
+    models = sorted({str(held).strip() for row in rows if (held := row.get(model))})
+    if len(models) < 2:
+        return None
+    more = "" if len(models) <= NAMED else f" and {len(models) - NAMED} more"
+    named = ", ".join(map(_short, models[:NAMED]))
+    return f"{model} names several models ({named}{more}), and all requests are taken for one's; keep the lines of the one that is meant"
 
 
 def _number(held: object) -> float | None:

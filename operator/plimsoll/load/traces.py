@@ -17,7 +17,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -35,6 +35,7 @@ from plimsoll.load.trace_forms import (
     Row,
     blocks,
     columns_of,
+    mixed,
     moment,
     number,
     tokens,
@@ -45,7 +46,7 @@ BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
 STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
-"""Lines from which the unit of times is guessed, where the column does not name it."""
+"""Lines from which the unit of times is guessed, where the column does not name it, and by which models are told apart."""
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
     b"\x28\xb5\x2f\xfd": "is packed with zstd; unpack it, as with zstd -dc",
@@ -84,8 +85,8 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class Requests:
     lines: Iterator[Arrived]
-    note: str | None = None
-    """What was guessed, as the trace does not say it."""
+    notes: tuple[str, ...] = ()
+    """What was guessed, as the trace does not say it; and that it is of several models, where its first lines are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +144,23 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     if isinstance(columns, RateColumns):
         rates = _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
         return Rates(rates)
-    unit_s, note = columns.unit_s, None
-    if unit_s is None:
-        rows, unit_s, note = _guessed(rows, columns.at, name)
+    unit_s, notes = columns.unit_s, []
+    if unit_s is None or columns.model is not None:
+        first = _first(rows, name)
+        rows, seen = chain(first, rows), [row for _, row in first]
+        if unit_s is None:
+            unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
+        if columns.model is not None and (of_several := mixed(seen, columns.model)):
+            notes.append(of_several)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
-    return Requests(lines_of, note)
+    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes))
 
 
-def _guessed(rows: Numbered, at: str, name: str) -> tuple[Numbered, float, str | None]:
-    """The same lines, the unit of their times as it is guessed, and a note on the guess."""
+def _first(rows: Numbered, name: str) -> Sequence[tuple[int, Row]]:
     try:
-        seen = list(islice(rows, LOOKED_AT))
+        return list(islice(rows, LOOKED_AT))
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
-    found = unit_of((row for _, row in seen), at)
-    unit_s, note = (1.0, None) if found is None else (found[0], f"{name}: {found[1]}")
-    return chain(seen, rows), unit_s, note
 
 
 def _unread(error: Exception) -> str:
