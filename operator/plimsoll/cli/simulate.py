@@ -44,6 +44,8 @@ from plimsoll.simulate.traces import (
 from plimsoll.status.findings import LACKING, sentence
 
 USUAL = ("plimsoll", "static_peak")
+NAMED = 4
+"""Resources that are told by name where there are too many."""
 
 
 class Amount(click.FloatRange):
@@ -303,8 +305,10 @@ class Asked:
 def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Asked:
     question = asking.ask(files, fleet, config_file, online=online)
     if len(question.deployments) != 1:
+        names = [f"{one.namespace}/{one.name}" for one in question.deployments]
+        given = ", ".join((*names[:NAMED], *(["..."] if len(names) > NAMED else [])))
         raise BadInput(
-            f"{len(question.deployments)} resources are given; one is simulated at a time: name one with -f FILE"
+            f"{len(names)} resources are given ({given}); one is simulated at a time: name a file that holds it alone with -f FILE"
         )
     deployment, inventory = question.deployments[0], question.inventory()
     asking.tell_problems(inventory)
