@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.cli.simulate_report import in_one_cell
+from plimsoll.cli.simulate_report import LISTED, in_one_cell, whole_list
 from plimsoll.simulate.compare import percent
 
 
@@ -23,3 +23,8 @@ def test_a_share_is_never_said_to_be_more_than_it_is(value: float, said: str):
 
 def test_numbers_beside_one_another_have_no_commas_of_their_own():
     assert in_one_cell("57", "85,175") == "57, 85175"
+
+
+def test_a_page_is_not_said_to_list_more_than_it_does():
+    assert whole_list(LISTED) == "-o json and --html have them all"
+    assert whole_list(LISTED + 1) == "-o json has them all"

@@ -18,6 +18,7 @@ from plimsoll.cli.page import Line, page, table
 from plimsoll.cli.page_svg import Sheet
 from plimsoll.cli.simulate_report import (
     HEADS,
+    LISTED,
     RETUNES,
     ROUTERS,
     WORLDS,
@@ -30,6 +31,7 @@ from plimsoll.cli.simulate_report import (
     row,
     set_to,
     span,
+    whole_list,
     world_rows,
 )
 from plimsoll.facts.spans import DAY_S
@@ -42,8 +44,6 @@ SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=2
 LETTER: Final = 7.0
 """Room for one of a curve's name, in capitals of a wide font."""
 TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
-ACTIONS: Final = 500
-"""Listed in a table; the JSON form has them all."""
 
 _STYLE: Final = """
 .chart svg { min-width: 52rem; }
@@ -180,10 +180,10 @@ def _svg(chart: Timeline, span_s: float, one: Result) -> str:
             parts.append(
                 f'<text class="{line.style}" x="{left:.0f}" y="{SHEET.top - 4}">{escape(line.name)}</text>'
             )
-    for action in one.outcome.actions[:ACTIONS]:
+    for action in one.outcome.actions[:LISTED]:
         said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
         parts.append(_mark("act", across(action.at), SHEET.floor + 6, said))
-    for act in one.outcome.acts[:ACTIONS]:
+    for act in one.outcome.acts[:LISTED]:
         at, change, step, why = retune_row(act)
         parts.append(_mark("tune", across(act.at), SHEET.top, f"{at} {change}: {step}: {why}"))
     return f'<div class="scroll chart">{SHEET.picture(chart.title, parts)}</div>'
@@ -259,6 +259,6 @@ def _listed(summary: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *
     """What was done, under a line that opens it; nothing where nothing was."""
     if not rows:
         return ""
-    more = f"<p>and {len(rows) - ACTIONS} more</p>" if len(rows) > ACTIONS else ""
-    listed = table(heads, rows[:ACTIONS], style="actions")
+    more = f"<p>and {len(rows) - LISTED} more; {whole_list(len(rows))}</p>" if len(rows) > LISTED else ""
+    listed = table(heads, rows[:LISTED], style="actions")
     return f"<details{' open' if shown else ''}><summary>{summary}</summary>{listed}{more}</details>"

@@ -43,6 +43,8 @@ ROUTERS: Final = {
 }
 RETUNES: Final = ("AT", "SETTING", "STEP", "WHY")
 FEW: Final = 12
+LISTED: Final = 500
+"""Actions, or steps of retunes, that a page lists and marks; the JSON form has them all."""
 RETUNES_FEW: Final = 24
 """Steps; a retune that is kept takes five and more."""
 BUSY_S: Final = 600.0
@@ -267,7 +269,7 @@ def _actions(one: Result) -> Iterator[RenderableType]:
         fold=3,
     )
     if len(actions) > FEW:
-        yield f"  and {len(actions) - FEW} more; -o json and --html have them all"
+        yield f"  and {len(actions) - FEW} more; {whole_list(len(actions))}"
 
 
 def _retunes(one: Result) -> Iterator[RenderableType]:
@@ -275,7 +277,12 @@ def _retunes(one: Result) -> Iterator[RenderableType]:
     yield Text(f"what {one.policy} retuned", style="bold")
     yield drawing.table(RETUNES, map(retune_row, acts[:RETUNES_FEW]), left=(0, 1, 2, 3), fold=3)
     if len(acts) > RETUNES_FEW:
-        yield f"  and {many(len(acts) - RETUNES_FEW, 'more step')}; -o json and --html have them all"
+        yield f"  and {many(len(acts) - RETUNES_FEW, 'more step')}; {whole_list(len(acts))}"
+
+
+def whole_list(count: int) -> str:
+    """Where so many actions or steps stand one by one."""
+    return f"{'-o json and --html have' if count <= LISTED else '-o json has'} them all"
 
 
 def retune_row(act: Act) -> tuple[str, ...]:
