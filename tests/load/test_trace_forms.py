@@ -40,6 +40,21 @@ def test_logs_are_read_as_gateways_write_them(text: str):
 
 
 @pytest.mark.parametrize(
+    "later",
+    [
+        "2026-11-23 10:00:04 UTC",
+        "2026-11-23 10:00:04.000 +0000 UTC",
+        "2026-11-23 11:00:04 +0100",
+        "2026-11-23 05:00:04 -05:00",
+        "2026-11-23 10:00:04,000",
+    ],
+)
+def test_dates_are_read_as_databases_and_languages_write_them(later: str):
+    lines = ["time;input_tokens;output_tokens", "2026-11-23T10:00:00Z;374;44", f"{later};396;109"]
+    assert list(read_trace(lines, "x").lines) == [Arrived(0.0, 374, 44), Arrived(4.0, 396, 109)]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (

@@ -178,8 +178,10 @@ def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
 
 
 def _date(column: str, text: str) -> float:
+    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
+    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
     try:
-        read = datetime.fromisoformat(text)
+        read = datetime.fromisoformat(plain)
     except ValueError:
         raise ValueError(
             f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
