@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.cli.page import page
-from plimsoll.cli.simulate_page import LETTER, SHEET, most_of, names_begin
+from plimsoll.cli.simulate_page import LETTER, OF_SETS, SHEET, most_of, names_begin
 from plimsoll.simulate.fidelity import belief_error, kept
 from tests.cli.test_simulate import llm, rates, simulated
 
@@ -59,6 +59,12 @@ def test_names_of_curves_stand_beside_one_another_however_long_they_are():
         begin + LETTER * len(name) < after
         for begin, after, name in zip(begins, begins[1:], names, strict=False)
     )
+
+
+def test_each_of_four_sets_has_a_colour_of_its_own(text: str):
+    strokes = [re.search(rf"\.{style} {{ stroke: var\((--\w+)\)", text) for style in OF_SETS]
+    assert len({found.group(1) for found in strokes if found}) == len(OF_SETS) == 4
+    assert all(re.search(rf"text\.{style} {{ fill:", text) for style in OF_SETS)
 
 
 def test_reasons_keep_a_width_at_which_they_can_be_read(text: str):

@@ -41,6 +41,8 @@ from plimsoll.simulate.report import Report
 from plimsoll.simulate.tally import Point, served_every
 
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
+OF_SETS: Final = "abdc"
+"""Colours of sets, the first ones first; grey, which is quiet, comes last."""
 LETTER: Final = 7.0
 """Room for one of a curve's name, in capitals of a wide font."""
 TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
@@ -48,8 +50,8 @@ TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 216
 _STYLE: Final = """
 .chart svg { min-width: 52rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
-.line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
-text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--dim); stroke: none; }
+.line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); } .d { stroke: var(--ink); }
+text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--dim); stroke: none; } text.d { fill: var(--ink); stroke: none; }
 .act { stroke: var(--mark); stroke-width: 2; } .tune { stroke: var(--mark); stroke-dasharray: 1 3; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
 td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td { vertical-align: top; } .actions td:last-child { white-space: normal; min-width: 20rem; }
 """
@@ -125,7 +127,11 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
         yield Timeline(
             title="Replicas that are ready, by set",
             lines=tuple(
-                Line(played.gpu, "abc"[min(place, 2)], tuple((at, float(ready)) for at, ready in each.ready))
+                Line(
+                    played.gpu,
+                    OF_SETS[min(place, len(OF_SETS) - 1)],
+                    tuple((at, float(ready)) for at, ready in each.ready),
+                )
                 for place, (played, each) in enumerate(
                     zip(report.scenario.sets, one.outcome.sets, strict=True)
                 )
