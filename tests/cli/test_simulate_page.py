@@ -9,6 +9,7 @@ import pytest
 from plimsoll.cli.page import page
 from plimsoll.cli.simulate_page import LETTER, OF_SETS, SHEET, most_of, names_begin
 from plimsoll.simulate.fidelity import belief_error, kept
+from plimsoll.simulate.tally import arrivals_over
 from tests.cli.test_simulate import llm, rates, simulated
 
 __all__ = ["llm", "rates"]
@@ -65,6 +66,11 @@ def test_each_of_four_sets_has_a_colour_of_its_own(text: str):
     strokes = [re.search(rf"\.{style} {{ stroke: var\((--\w+)\)", text) for style in OF_SETS]
     assert len({found.group(1) for found in strokes if found}) == len(OF_SETS) == 4
     assert all(re.search(rf"text\.{style} {{ fill:", text) for style in OF_SETS)
+
+
+def test_the_highest_rate_of_arrivals_says_over_how_long_it_is_the_mean(text: str):
+    assert re.search(r"arrivals in grey, [\d.]+/s at their highest over 1 minute<", text)
+    assert (arrivals_over(15.0), arrivals_over(1005.0)) == (1, 17)
 
 
 def test_reasons_keep_a_width_at_which_they_can_be_read(text: str):

@@ -30,7 +30,6 @@ from plimsoll.cli.simulate_report import (
     retune_row,
     row,
     set_to,
-    span,
     whole_list,
     world_rows,
 )
@@ -38,7 +37,7 @@ from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import short_error
 from plimsoll.simulate.report import Report
-from plimsoll.simulate.tally import Point, served_every
+from plimsoll.simulate.tally import Point, arrivals_over, served_every
 
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
 OF_SETS: Final = "abdc"
@@ -112,10 +111,10 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
     most = max(rates, default=0.0)
     replicas = max((point.told for point in points), default=1)
     scale = replicas / most if most else 0.0
-    # As long as each point's arrivals are counted: of days it's longer than the ten minutes of the busiest ones.
-    over = f" over {span(points[1].at - points[0].at)}" if len(points) > 1 else ""
+    # Of days this is longer than the ten minutes that are told to be the busiest.
+    minutes = arrivals_over(points[1].at - points[0].at) if len(points) > 1 else 1
     yield Timeline(
-        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest{over}",
+        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest over {many(minutes, 'minute')}",
         lines=(
             line("arrivals", "c", lambda point: point.arrivals_per_s * scale),
             line("asked for", "b", lambda point: float(point.told)),

@@ -206,7 +206,7 @@ class Tally:
             self._ready.append((now, _by_set(estate, estate.ready)))
         engines = [one.engine for one in estate.ready]
         leaving = len(estate.instances) - present
-        minute, minutes = int(now // 60), max(1, round(self._every / 60))
+        minute, minutes = int(now // 60), arrivals_over(self._every)
         recent = self._arrived[max(0, minute - minutes) : max(1, minute)]
         kvs = [engine.kv_fraction for engine in engines]
         self.points.append(
@@ -340,6 +340,11 @@ class Tally:
     def _attained(self, gaps: Histogram) -> float:
         first, limit = self.met / self.requests, self.slo.itl_p99_s
         return first if limit is None or not gaps.count else min(first, gaps.within(limit) / gaps.count)
+
+
+def arrivals_over(every_s: float) -> int:
+    """Of how many minutes each point's arrivals are the mean, where points are so far apart."""
+    return max(1, round(every_s / 60))
 
 
 def served_every(minutes: int) -> int:
