@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.cli.page import page
-from plimsoll.cli.simulate_page import LETTER, SHEET, most_of, names_begin
+from plimsoll.cli.simulate_page import LETTER, OF_SETS, SHEET, most_of, names_begin
 from plimsoll.simulate.fidelity import belief_error, kept
+from plimsoll.simulate.tally import arrivals_over
 from tests.cli.test_simulate import llm, rates, simulated
 
 __all__ = ["llm", "rates"]
@@ -61,6 +62,17 @@ def test_names_of_curves_stand_beside_one_another_however_long_they_are():
     )
 
 
+def test_each_of_four_sets_has_a_colour_of_its_own(text: str):
+    strokes = [re.search(rf"\.{style} {{ stroke: var\((--\w+)\)", text) for style in OF_SETS]
+    assert len({found.group(1) for found in strokes if found}) == len(OF_SETS) == 4
+    assert all(re.search(rf"text\.{style} {{ fill:", text) for style in OF_SETS)
+
+
+def test_the_highest_rate_of_arrivals_says_over_how_long_it_is_the_mean(text: str):
+    assert re.search(r"arrivals in grey, [\d.]+/s at their highest over 1 minute<", text)
+    assert (arrivals_over(15.0), arrivals_over(1005.0)) == (1, 17)
+
+
 def test_reasons_keep_a_width_at_which_they_can_be_read(text: str):
     assert re.search(r"\.actions td:last-child \{[^}]*min-width: \d+rem", text)
 
@@ -73,6 +85,21 @@ def test_what_was_done_is_counted_in_words_that_fit(text: str):
     counts = re.findall(r"<summary>(\d+) (actions?)</summary>", text)
     assert counts
     assert all((count == "1") == (word == "action") for count, word in counts)
+
+
+def test_hours_in_which_nobody_came_are_a_gap_in_what_was_kept_and_no_slope(llm: str, tmp_path: Path):
+    trace, file = tmp_path / "gap.csv", tmp_path / "out.html"
+    lines = (f"{at},500,100" for at in (*range(0, 600, 5), *range(7200, 7800, 5)))
+    trace.write_text("\n".join(("arrival_s,input_tokens,output_tokens", *lines)))
+    assert simulated(llm, str(trace), "--policy", "plimsoll", "--html", str(file)).code == 0
+    within = file.read_text().partition("Within the limits")[2]
+    (path,) = re.findall(r'<path class="line a" d="([^"]*)"', within)
+    runs = [re.findall(r"[MH](\d+\.\d)", run) for run in re.findall(r"M[^M]*", path)]
+    minute = (SHEET.end - SHEET.left) / 130
+    wanted = [(SHEET.left, SHEET.left + 10 * minute), (SHEET.left + 120 * minute, SHEET.end)]
+    assert [(float(run[0]), float(run[-1])) for run in runs] == [
+        pytest.approx(one, abs=minute) for one in wanted
+    ]
 
 
 def test_how_far_the_simulator_is_off_is_a_short_sentence_that_opens_the_long_one(text: str):

@@ -64,6 +64,19 @@ def test_while_requests_wait_another_is_asked_for_in_place_of_one_that_starts_la
     assert decision.roles[0].action is action, decision.roles[0].message
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_step_up_beyond_what_is_wanted_says_that_not_all_that_were_asked_for_count(late: bool) -> None:
+    """Otherwise the sixth where 4.2 are wanted would have no reason."""
+    one = replicas(1, ReplicaState.STARTING, age=2 * LEAD if late else 0, first=9)
+    each = replace(serving(), replicas=(*replicas(2), *one), wanted=3)
+    role = Role(sets=(each,), signals=signals(2, inflight=45, rate=4.5 if late else 20), bounds=WIDE)
+    same = replace(situation(role.signals), roles=(role,))
+    decided = after(same, same).roles[0]
+    assert decided.action is Action.UP
+    said = "; not all of the 3 count, as some are late, have failed or find no node"
+    assert (said in decided.message) == late, decided.message
+
+
 @pytest.mark.parametrize(("full", "action"), [(None, Action.HOLD), (0.0, Action.UP)])
 def test_a_set_that_can_grow_no_more_shortens_no_wait_for_a_node_of_another(
     full: float | None, action: Action

@@ -140,11 +140,10 @@ def test_whether_times_that_do_not_say_it_are_ms_or_seconds_is_seen_from_them_an
     lines = (f"{time},374,44" for time in times.split())
     trace = read_trace(["timestamp,input_length,output_length", *lines], "x.csv")
     assert isinstance(trace, Requests)
-    assert (trace.note is None) == (said is None)
-    assert trace.note is None or (
-        f"x.csv: nothing says what timestamp counts: {said}" in trace.note
-        and trace.note.endswith("name it arrival_s or arrival_ms to say which")
-    )
+    assert len(trace.notes) == (0 if said is None else 1)
+    for note in trace.notes:
+        assert f"x.csv: nothing says what timestamp counts: {said}" in note
+        assert note.endswith("name it arrival_s or arrival_ms to say which")
     assert [one.at for one in trace.lines][1] == pytest.approx(second_s)
 
 
@@ -156,7 +155,7 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
     ):
         trace = read_trace(f"{head}0,1,1\n1,1,1\n".splitlines(), "x")
         assert isinstance(trace, Requests)
-        assert trace.note is None
+        assert not trace.notes
 
 
 @pytest.mark.parametrize(
@@ -164,7 +163,7 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
     [
         ("", "is empty; a trace is arrival_s,input_tokens,output_tokens[,prefix_block_ids]"),
         ("\n\n", "is empty"),
-        ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is arrival_s or input_tokens"),
+        ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is input_tokens or output_tokens"),
         ("timestamp,prompt_tokens\n1,2\n", "no column is output_tokens"),
         ("t_s,rps\n1,2\n", "the head is 't_s,rps': no column is rate_rps"),
         ('{"t_s": 0}\n', "no column is rate_rps"),

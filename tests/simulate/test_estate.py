@@ -106,6 +106,18 @@ def test_a_crash_loses_requests_and_counters_and_starts_again():
     assert len(made.ready) == 1
 
 
+def test_each_start_after_a_crash_takes_a_time_of_its_own():
+    made = estate(1, crashes_per_replica_day=1000.0)
+    took = []
+    for _ in range(12):
+        made.happen(made.next_at)
+        crashed = made.instances[0].since
+        made.happen(made.next_at)
+        took.append(round(made.instances[0].since - crashed))
+    assert set(took) <= set(STARTS_S)
+    assert len(set(took)) > 6, "one long start would stand for all that follow"
+
+
 def loads(router: Router, count: int, begin: float) -> Counter[str]:
     """Requests by replica, one a second."""
     picked = (router.pick(begin + place) for place in range(count))

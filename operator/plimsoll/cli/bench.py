@@ -178,8 +178,8 @@ def _looked_at(trace: str) -> Path:
         raise BadInput("--trace -: is looked at before it is played, so name a file")
     try:
         with open_trace(path) as read:
-            if isinstance(read, Requests) and read.note is not None:
-                note([read.note])
+            if isinstance(read, Requests):
+                note(read.notes)
     except LoadError as error:
         raise BadInput(f"--trace: {error}") from None
     return path

@@ -29,7 +29,7 @@ dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of a chart. Its style is one of the page's colours: a, b or c."""
+    """A curve of a chart. Its style is one of the page's colours: a, b, c or, where it has it, d."""
 
     name: str
     style: str

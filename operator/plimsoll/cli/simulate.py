@@ -18,7 +18,7 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_writable, write_page
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_play import play
-from plimsoll.cli.simulate_report import simulation_report
+from plimsoll.cli.simulate_report import simulation_report, span
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
@@ -44,6 +44,8 @@ from plimsoll.simulate.traces import (
 from plimsoll.status.findings import LACKING, sentence
 
 USUAL = ("plimsoll", "static_peak")
+NAMED = 4
+"""Resources that are told by name where there are too many."""
 
 
 class Amount(click.FloatRange):
@@ -272,8 +274,7 @@ def _trace(name: str) -> Trace:
         loaded = load(Path(name))
     except BadTrace as error:
         raise BadInput(f"--trace: {error}") from None
-    if loaded.note is not None:
-        note([loaded.note])
+    note(loaded.notes)
     if loaded.moved:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
         note([f"{loaded.trace.name}: {stood}; they are replayed in order of time"])
@@ -304,8 +305,10 @@ class Asked:
 def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Asked:
     question = asking.ask(files, fleet, config_file, online=online)
     if len(question.deployments) != 1:
+        names = [f"{one.namespace}/{one.name}" for one in question.deployments]
+        given = ", ".join((*names[:NAMED], *(["..."] if len(names) > NAMED else [])))
         raise BadInput(
-            f"{len(question.deployments)} resources are given; one is simulated at a time: name one with -f FILE"
+            f"{len(names)} resources are given ({given}); one is simulated at a time: name a file that holds it alone with -f FILE"
         )
     deployment, inventory = question.deployments[0], question.inventory()
     asking.tell_problems(inventory)
@@ -337,9 +340,7 @@ def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, 
 def _check_part(stages: Stages) -> None:
     trace, begin_s, span_s, scale = stages.trace, stages.begin_s, stages.span_s, stages.scale
     if begin_s >= trace.span_s:
-        raise BadInput(
-            f"--from-day {begin_s / DAY_S:g}: the trace ends after {trace.span_s / DAY_S:.2f} days"
-        )
+        raise BadInput(f"--from-day {begin_s / DAY_S:g}: the trace ends after {span(trace.span_s)}")
     end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
     about = expected(trace, begin_s, end_s, scale)
     if about > MOST_REQUESTS:

@@ -18,6 +18,7 @@ from plimsoll.cli.page import Line, page, table
 from plimsoll.cli.page_svg import Sheet
 from plimsoll.cli.simulate_report import (
     HEADS,
+    LISTED,
     RETUNES,
     ROUTERS,
     WORLDS,
@@ -29,26 +30,27 @@ from plimsoll.cli.simulate_report import (
     retune_row,
     row,
     set_to,
+    whole_list,
     world_rows,
 )
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import short_error
 from plimsoll.simulate.report import Report
-from plimsoll.simulate.tally import Point
+from plimsoll.simulate.tally import Point, arrivals_over, served_every
 
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
+OF_SETS: Final = "abdc"
+"""Colours of sets, the first ones first; grey, which is quiet, comes last."""
 LETTER: Final = 7.0
 """Room for one of a curve's name, in capitals of a wide font."""
 TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
-ACTIONS: Final = 500
-"""Listed in a table; the JSON form has them all."""
 
 _STYLE: Final = """
 .chart svg { min-width: 52rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; } h3 { font-size: .9rem; margin: .8rem 0 0; }
-.line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); }
-text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--c); stroke: none; }
+.line { fill: none; stroke-width: 1.6; } .a { stroke: var(--a); } .b { stroke: var(--b); } .c { stroke: var(--c); } .d { stroke: var(--ink); }
+text.a { fill: var(--a); stroke: none; } text.b { fill: var(--b); stroke: none; } text.c { fill: var(--dim); stroke: none; } text.d { fill: var(--ink); stroke: none; }
 .act { stroke: var(--mark); stroke-width: 2; } .tune { stroke: var(--mark); stroke-dasharray: 1 3; } .target { stroke: var(--dim); stroke-dasharray: 2 3; }
 td:first-child, th:first-child, .actions td, .actions th { text-align: left; } .actions td { vertical-align: top; } .actions td:last-child { white-space: normal; min-width: 20rem; }
 """
@@ -64,6 +66,8 @@ class Timeline:
     target: float | None = None
     steps: bool = False
     """Counts stay until they change; all else is drawn from point to point."""
+    every_s: float | None = None
+    """Each value is of so many seconds, and there is no curve where nothing was to be valued; None: values are there all the time."""
 
 
 def simulation_page(report: Report) -> str:
@@ -107,8 +111,10 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
     most = max(rates, default=0.0)
     replicas = max((point.told for point in points), default=1)
     scale = replicas / most if most else 0.0
+    # Of days this is longer than the ten minutes that are told to be the busiest.
+    minutes = arrivals_over(points[1].at - points[0].at) if len(points) > 1 else 1
     yield Timeline(
-        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest",
+        title=f"Replicas: asked for, ready; arrivals in grey, {short(most)}/s at their highest over {many(minutes, 'minute')}",
         lines=(
             line("arrivals", "c", lambda point: point.arrivals_per_s * scale),
             line("asked for", "b", lambda point: float(point.told)),
@@ -120,7 +126,11 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
         yield Timeline(
             title="Replicas that are ready, by set",
             lines=tuple(
-                Line(played.gpu, "abc"[min(place, 2)], tuple((at, float(ready)) for at, ready in each.ready))
+                Line(
+                    played.gpu,
+                    OF_SETS[min(place, len(OF_SETS) - 1)],
+                    tuple((at, float(ready)) for at, ready in each.ready),
+                )
                 for place, (played, each) in enumerate(
                     zip(report.scenario.sets, one.outcome.sets, strict=True)
                 )
@@ -148,6 +158,7 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
             low=low,
             top=100.0,
             target=99.0,
+            every_s=60.0 * served_every(int(report.arrivals.span_s // 60) + 1),
         )
 
 
@@ -169,21 +180,35 @@ def _svg(chart: Timeline, span_s: float, one: Result) -> str:
     begins = names_begin([line.name for line in chart.lines])
     for line, left in zip(chart.lines, begins, strict=True):
         if line.points:
-            places = [(f"{across(at):.1f}", f"{up(value):.1f}") for at, value in line.points]
-            path = "".join(f"H{x}V{y}" if chart.steps else f"L{x} {y}" for x, y in places)
-            # The last value holds to the end, so that the line of a single point is seen too.
-            end = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
-            parts.append(f'<path class="line {line.style}" d="M{" ".join(places[0])}{path}{end}"/>')
+            path = _path(chart, line, span_s, across, up)
+            parts.append(f'<path class="line {line.style}" d="{path}"/>')
             parts.append(
                 f'<text class="{line.style}" x="{left:.0f}" y="{SHEET.top - 4}">{escape(line.name)}</text>'
             )
-    for action in one.outcome.actions[:ACTIONS]:
+    for action in one.outcome.actions[:LISTED]:
         said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
         parts.append(_mark("act", across(action.at), SHEET.floor + 6, said))
-    for act in one.outcome.acts[:ACTIONS]:
+    for act in one.outcome.acts[:LISTED]:
         at, change, step, why = retune_row(act)
         parts.append(_mark("tune", across(act.at), SHEET.top, f"{at} {change}: {step}: {why}"))
     return f'<div class="scroll chart">{SHEET.picture(chart.title, parts)}</div>'
+
+
+def _path(
+    chart: Timeline, line: Line, span_s: float, across: Callable[[float], float], up: Callable[[float], float]
+) -> str:
+    if chart.every_s is not None:
+        parts, end = [], -1.0
+        for at, value in line.points:
+            parts.append(f"V{up(value):.1f}" if at == end else f"M{across(at):.1f} {up(value):.1f}")
+            end = at + chart.every_s
+            parts.append(f"H{across(min(end, span_s)):.1f}")
+        return "".join(parts)
+    places = [(f"{across(at):.1f}", f"{up(value):.1f}") for at, value in line.points]
+    path = "".join(f"H{x}V{y}" if chart.steps else f"L{x} {y}" for x, y in places)
+    # The last value holds to the end, so that the line of a single point is seen too.
+    last = f"H{across(span_s):.1f}" if len(places) == 1 or chart.steps else ""
+    return f"M{' '.join(places[0])}{path}{last}"
 
 
 def names_begin(names: Sequence[str]) -> list[float]:
@@ -239,6 +264,6 @@ def _listed(summary: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *
     """What was done, under a line that opens it; nothing where nothing was."""
     if not rows:
         return ""
-    more = f"<p>and {len(rows) - ACTIONS} more</p>" if len(rows) > ACTIONS else ""
-    listed = table(heads, rows[:ACTIONS], style="actions")
+    more = f"<p>and {len(rows) - LISTED} more; {whole_list(len(rows))}</p>" if len(rows) > LISTED else ""
+    listed = table(heads, rows[:LISTED], style="actions")
     return f"<details{' open' if shown else ''}><summary>{summary}</summary>{listed}{more}</details>"

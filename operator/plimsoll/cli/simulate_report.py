@@ -13,7 +13,7 @@ from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, many, short
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
-from plimsoll.simulate.compare import Result
+from plimsoll.simulate.compare import Result, percent
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.seeds import seeds_said, spreads
@@ -43,6 +43,8 @@ ROUTERS: Final = {
 }
 RETUNES: Final = ("AT", "SETTING", "STEP", "WHY")
 FEW: Final = 12
+LISTED: Final = 500
+"""Actions, or steps of retunes, that a page lists and marks; the JSON form has them all."""
 RETUNES_FEW: Final = 24
 """Steps; a retune that is kept takes five and more."""
 BUSY_S: Final = 600.0
@@ -149,17 +151,22 @@ def row(one: Result) -> tuple[str, ...]:
     figures = one.outcome.figures
     return (
         one.policy,
-        "-" if figures.slo_pct is None else f"{figures.slo_pct:.2f}",
+        "-" if figures.slo_pct is None else percent(figures.slo_pct),
         "-" if figures.slo_pct is None else f"{figures.minutes_over_slo:,}",
         _hours(figures.gpu_hours),
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
-        f"{_ms(figures.ttft_p50_ms)}, {_ms(figures.ttft_p99_ms)}",
+        in_one_cell(_ms(figures.ttft_p50_ms), _ms(figures.ttft_p99_ms)),
         _ms(figures.itl_p99_ms),
         f"{figures.preemptions_per_1000:.1f}",
         f"{figures.actions_per_day:.1f}",
         f"{figures.reversals_per_day:.1f}",
         count(figures.failed + figures.unanswered),
     )
+
+
+def in_one_cell(*numbers: str) -> str:
+    """Without commas within them, which would make two of one."""
+    return ", ".join(one.replace(",", "") for one in numbers)
 
 
 def _hours(value: float) -> str:
@@ -194,8 +201,8 @@ def world_rows(report: Report) -> Iterator[tuple[str, ...]]:
             one.policy,
             str(one.routing),
             f"{one.kept} of {one.worlds}",
-            "-" if one.slo_pct is None else ", ".join(f"{share:.2f}" for share in one.slo_pct),
-            ", ".join(map(_hours, one.gpu_hours)),
+            "-" if one.slo_pct is None else in_one_cell(*map(percent, one.slo_pct)),
+            in_one_cell(*map(_hours, one.gpu_hours)),
         )
 
 
@@ -226,7 +233,7 @@ def slept_rows(results: Iterable[Result]) -> Iterator[tuple[str, ...]]:
                 f"{sleep.hours:,.2f}",
                 f"{sleep.gpu_hours_saved:,.2f}",
                 count(sleep.waited),
-                ", ".join("-" if wait is None else f"{wait:,.0f}" for wait in waits),
+                in_one_cell(*("-" if wait is None else f"{wait:.0f}" for wait in waits)),
             )
 
 
@@ -262,7 +269,7 @@ def _actions(one: Result) -> Iterator[RenderableType]:
         fold=3,
     )
     if len(actions) > FEW:
-        yield f"  and {len(actions) - FEW} more; -o json and --html have them all"
+        yield f"  and {len(actions) - FEW} more; {whole_list(len(actions))}"
 
 
 def _retunes(one: Result) -> Iterator[RenderableType]:
@@ -270,7 +277,12 @@ def _retunes(one: Result) -> Iterator[RenderableType]:
     yield Text(f"what {one.policy} retuned", style="bold")
     yield drawing.table(RETUNES, map(retune_row, acts[:RETUNES_FEW]), left=(0, 1, 2, 3), fold=3)
     if len(acts) > RETUNES_FEW:
-        yield f"  and {many(len(acts) - RETUNES_FEW, 'more step')}; -o json and --html have them all"
+        yield f"  and {many(len(acts) - RETUNES_FEW, 'more step')}; {whole_list(len(acts))}"
+
+
+def whole_list(count: int) -> str:
+    """Where so many actions or steps stand one by one."""
+    return f"{'-o json and --html have' if count <= LISTED else '-o json has'} them all"
 
 
 def retune_row(act: Act) -> tuple[str, ...]:

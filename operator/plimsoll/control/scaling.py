@@ -128,6 +128,9 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
     if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
+    counted = (view.wanted or 0.0) - short
+    if sum(weight[name] * count for name, count in turn.told.items()) > counted + ROUNDING:
+        says += f"; not all of the {there} count, as some are late, have failed or find no node"
     units, lost = min(short, float(max(there, turn.law.ups_beyond))), _lost(turn, view)
     barred = dict.fromkeys(_barred(turn, view, lost), 0)
 

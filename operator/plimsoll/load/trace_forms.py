@@ -5,8 +5,10 @@
 - Qwen-Bailian: the same as Mooncake, but in seconds and with shorter blocks, which are not read
 - BurstGPT: Timestamp, Request tokens, Response tokens
 - LiteLLM's log of spending: startTime, prompt_tokens, completion_tokens
+- answers of an OpenAI API: created, usage.prompt_tokens, usage.completion_tokens
+- OpenTelemetry's names: gen_ai.usage.input_tokens, gen_ai.usage.output_tokens
 
-Upper and lower case, spaces and underscores make no difference.
+Upper and lower case, spaces and underscores make no difference. Of a name with dots the last part counts, unless a column has that name alone.
 """
 
 from __future__ import annotations
@@ -19,10 +21,15 @@ from typing import Any, Final
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
 
-_AT: Final = ("arrivals", "timestamp", "starttime", "arrivalms", "timestampms")
+_AT: Final = (
+    *("arrivals", "timestamp", "starttime", "arrivalms", "timestampms"),
+    *("@timestamp", "ts", "createdat", "created", "time"),
+)
+"""Those of many meanings stand last: beside others, `time` may be how long an answer took."""
 _INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens", "prompttokens")
 _OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responsetokens", "completiontokens")
 _BLOCKS: Final = ("prefixblockids", "hashids")
+_MODEL: Final = ("model", "modelname", "modelgroup")
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
@@ -36,6 +43,8 @@ UNIX_FROM: Final = 1e9
 day."""
 MOST_PER_S: Final = 100.0
 """Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
+NAMED: Final = 3
+"""Models that are told by name."""
 MOST_TOKENS: Final = 100_000_000
 MOST_RATE: Final = 1_000_000.0
 MOST_CV: Final = 1000.0
@@ -51,6 +60,7 @@ class RequestColumns:
     input_tokens: str
     output_tokens: str
     blocks: str | None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +75,10 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     """The columns of a trace by the names in its head, or a sentence on what is missing."""
     known: dict[str, str] = {}
     twice: dict[str, str] = {}
-    for name in head:
+    # Names without dots first, as they count before those of which the last part does.
+    for name in sorted(head, key=lambda one: "." in one):
         folded = _folded(name)
-        if folded in known:
+        if folded in known and ("." in known[folded]) == ("." in name):
             twice.setdefault(folded, name)
         known.setdefault(folded, name)
 
@@ -106,6 +117,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         input_tokens=prompt,
         output_tokens=answer,
         blocks=shared,
+        model=called(_MODEL),
     )
 
 
@@ -131,6 +143,16 @@ def unit_of(rows: Iterable[Row], at: str) -> tuple[float, str] | None:
     return unit, f"nothing says what {at} counts: {why}; name it arrival_s or arrival_ms to say which"
 
 
+def mixed(rows: Iterable[Row], model: str) -> str | None:
+    """A sentence on requests of several models, which are taken for those of one; None where they are of one."""
+    models = sorted({str(held).strip() for row in rows if (held := row.get(model))})
+    if len(models) < 2:
+        return None
+    more = "" if len(models) <= NAMED else f" and {len(models) - NAMED} more"
+    named = ", ".join(map(_short, models[:NAMED]))
+    return f"{model} names several models ({named}{more}), and all requests are taken for one's; keep the lines of the one that is meant"
+
+
 def _number(held: object) -> float | None:
     try:
         value = float(str(held))
@@ -140,7 +162,7 @@ def _number(held: object) -> float | None:
 
 
 def _folded(name: str) -> str:
-    return name.strip().lower().replace("_", "").replace(" ", "")
+    return name.rpartition(".")[2].strip().lower().replace("_", "").replace(" ", "")
 
 
 def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
@@ -156,8 +178,10 @@ def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
 
 
 def _date(column: str, text: str) -> float:
+    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
+    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
     try:
-        read = datetime.fromisoformat(text)
+        read = datetime.fromisoformat(plain)
     except ValueError:
         raise ValueError(
             f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"

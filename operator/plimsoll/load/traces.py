@@ -17,12 +17,12 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import (
@@ -35,6 +35,7 @@ from plimsoll.load.trace_forms import (
     Row,
     blocks,
     columns_of,
+    mixed,
     moment,
     number,
     tokens,
@@ -45,8 +46,16 @@ BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
 STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
-"""Lines from which the unit of times is guessed, where the column does not name it."""
+"""Lines from which the unit of times is guessed, where the column does not name it, and by which models are told apart."""
 _GZIP: Final = b"\x1f\x8b"
+_OTHERS: Final = {
+    b"\x28\xb5\x2f\xfd": "is packed with zstd; unpack it, as with zstd -dc",
+    b"\xfd7zXZ\x00": "is packed with xz; unpack it, as with xz -dc",
+    b"BZh": "is packed with bzip2; unpack it, as with bzip2 -dc",
+    b"PK\x03\x04": "is a zip archive or a workbook; unpack it, or save it as CSV",
+    b"PAR1": "is Parquet; write it as CSV",
+}
+"""What files of other forms begin with, and what is said of them."""
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
 _BEYOND: Final = "beyond the head"
@@ -76,8 +85,8 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class Requests:
     lines: Iterator[Arrived]
-    note: str | None = None
-    """What was guessed, as the trace does not say it."""
+    notes: tuple[str, ...] = ()
+    """What was guessed, as the trace does not say it; and that it is of several models, where its first lines are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,9 @@ def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests 
             raise LoadError(
                 f"{name}: cannot be read: {error.strerror or error}; name a file of CSV or JSON lines, gzipped or not"
             ) from None
+        for other, said in _OTHERS.items():
+            if begin.startswith(other):
+                raise LoadError(f"{name}: {said}")
         if begin.startswith(_UTF_16):
             raise LoadError(
                 f"{name}: is text in UTF-16, as some spreadsheets and shells write it; save it as UTF-8"
@@ -132,22 +144,23 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     if isinstance(columns, RateColumns):
         rates = _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
         return Rates(rates)
-    unit_s, note = columns.unit_s, None
-    if unit_s is None:
-        rows, unit_s, note = _guessed(rows, columns.at, name)
+    unit_s, notes = columns.unit_s, []
+    if unit_s is None or columns.model is not None:
+        first = _first(rows, name)
+        rows, seen = chain(first, rows), [row for _, row in first]
+        if unit_s is None:
+            unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
+        if columns.model is not None and (of_several := mixed(seen, columns.model)):
+            notes.append(of_several)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
-    return Requests(lines_of, note)
+    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes))
 
 
-def _guessed(rows: Numbered, at: str, name: str) -> tuple[Numbered, float, str | None]:
-    """The same lines, the unit of their times as it is guessed, and a note on the guess."""
+def _first(rows: Numbered, name: str) -> Sequence[tuple[int, Row]]:
     try:
-        seen = list(islice(rows, LOOKED_AT))
+        return list(islice(rows, LOOKED_AT))
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
-    found = unit_of((row for _, row in seen), at)
-    unit_s, note = (1.0, None) if found is None else (found[0], f"{name}: {found[1]}")
-    return chain(seen, rows), unit_s, note
 
 
 def _unread(error: Exception) -> str:
@@ -171,7 +184,7 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     if not first:
         raise LoadError(f"{name}: is empty; a trace is {REQUEST_HEAD}, or {RATE_HEAD}")
     if first.lstrip().startswith("["):
-        raise LoadError(f"{name}: is one JSON list; write one object a line")
+        raise LoadError(f"{name}: is one JSON list; write one object a line, as jq -c '.[]' does")
     if first.lstrip().startswith("{"):
         return list(_object(first, name, blank + 1)), _objects(chain([first], lines), name, blank + 1)
     head = first.rstrip("\r\n")
@@ -189,7 +202,9 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
 def _table(rows: csv.DictReader[str], name: str, blank: int) -> Numbered:
     with _told_by_line(rows, name, blank):
         for row in rows:
-            yield blank + rows.line_num, row
+            # Files that were joined have each their head.
+            if any(name != value for name, value in row.items()):
+                yield blank + rows.line_num, row
 
 
 @contextmanager
@@ -213,6 +228,8 @@ def _objects(lines: Iterable[str], name: str, begin: int) -> Numbered:
 def _object(line: str, name: str, place: int) -> Row:
     try:
         row = json.loads(line.rstrip())
+        if isinstance(row, dict):
+            return dict(_fields(row))
     except json.JSONDecodeError as error:
         raise LoadError(
             f"{name}, line {place}: is no JSON: {error.msg} at character {error.pos + 1}"
@@ -221,9 +238,16 @@ def _object(line: str, name: str, place: int) -> Row:
         raise LoadError(f"{name}, line {place}: is no JSON: {error}") from None
     except RecursionError:
         raise LoadError(f"{name}, line {place}: is nested too deep to be a request") from None
-    if not isinstance(row, dict):
-        raise LoadError(f"{name}, line {place}: must be a JSON object, as the first line is")
-    return row
+    raise LoadError(f"{name}, line {place}: must be a JSON object, as the first line is")
+
+
+def _fields(row: Row, within: str = "") -> Iterator[tuple[str, Any]]:
+    """All fields; one within an object by its path."""
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _fields(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
 
 
 def _parsed(

@@ -15,7 +15,7 @@ from plimsoll.planning.ask.values import counted
 from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.causes import Late
-from plimsoll.simulate.compare import GOAL_PCT, Result
+from plimsoll.simulate.compare import GOAL_PCT, Result, percent
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.tally import Sleep
 from plimsoll.simulate.world import START_P90_S
@@ -64,7 +64,9 @@ def conclusions(
 def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -> str:
     def said(one: Result) -> str:
         hours = one.outcome.figures.gpu_hours
-        return f"{one.slo_pct:.2f}% with {_hours(hours)} GPU-hours{_told(cost_of(scenario, one), currency)}"
+        return (
+            f"{percent(one.slo_pct)}% with {_hours(hours)} GPU-hours{_told(cost_of(scenario, one), currency)}"
+        )
 
     keeps = "keeps slo for" if ours.outcome.figures.slo_pct is not None else "answers"
     replicas, cheapest = round(constant.parameter), constant.outcome.figures.gpu_hours
@@ -202,8 +204,8 @@ def _spread(scenario: Scenario, ours: Result, pooled: Result) -> str:
         else "leaves connections with the replica they found"
     )
     return (
-        f"the router is a part of it: a Service {why}; behind an InferencePool the same law comes to {pooled.slo_pct:.2f}% in "
-        f"place of {ours.slo_pct:.2f}%, with {_hours(pooled.gpu_hours)} GPU-hours"
+        f"the router is a part of it: a Service {why}; behind an InferencePool the same law comes to {percent(pooled.slo_pct)}% in "
+        f"place of {percent(ours.slo_pct)}%, with {_hours(pooled.gpu_hours)} GPU-hours"
     )
 
 

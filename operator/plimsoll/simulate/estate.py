@@ -219,7 +219,9 @@ class Estate:
             self.ready.remove(instance)
             self.version += 1
             instance.state, instance.since = ReplicaState.STARTING, at
-            self._later(at + self.world.start_s(instance.ordinal + 7919), "ready", instance)
+            self._later(
+                at + self.world.start_s(instance.ordinal + 7919 * instance.restarts), "ready", instance
+            )
 
     def _later(self, at: float, what: str, instance: Instance) -> None:
         self._entries += 1

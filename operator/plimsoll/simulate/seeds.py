@@ -11,7 +11,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from plimsoll.simulate.compare import GOAL_PCT, Result
+from plimsoll.simulate.compare import GOAL_PCT, Result, percent
 from plimsoll.simulate.router import Routing
 
 Three = tuple[float, float, float]
@@ -109,11 +109,11 @@ def in_all_worlds(found: Sequence[InWorld], routing: Routing, *, first: int, ali
     kept, least = sum(one.keeps for one in ours.values()), min(ours.values(), key=lambda one: one.kept_pct)
     share = "all" if kept == len(ours) else f"{kept or 'none'} of"
     keeps = "answers" if least.slo_pct is None else "keeps"
-    told = {f"{one.kept_pct:.2f}%" for one in ours.values()}
+    told = {f"{percent(one.kept_pct)}%" for one in ours.values()}
     # What holds a policy back is told of the first world alone, which the worst may not be.
     hidden = not least.keeps and least.case.seed != first
     why = ", which says why when it is given first" if hidden else ""
-    reached = f"at the least {least.kept_pct:.2f}% (with seed {least.case.seed}{why})"
+    reached = f"at the least {percent(least.kept_pct)}% (with seed {least.case.seed}{why})"
     if len(told) == 1:
         reached = f"{told.pop()} in each"
     compared = _compared(ours, {seed: one for seed, one in constant.items() if seed in ours}) if alike else ""

@@ -119,7 +119,8 @@ class Outcome:
     figures: Figures
     points: tuple[Point, ...]
     served: tuple[tuple[float, float], ...]
-    """By time: which share of the requests that arrived then, or of the gaps then, was within the limits; the smaller of the two."""
+    """By time: which share of the requests that arrived then, or of the gaps then, was within the limits; the smaller of the two. Of times in
+    which nobody came there is none."""
     actions: tuple[Action, ...]
     late: tuple[Late, ...] = ()
     sleep: Sleep | None = None
@@ -205,7 +206,7 @@ class Tally:
             self._ready.append((now, _by_set(estate, estate.ready)))
         engines = [one.engine for one in estate.ready]
         leaving = len(estate.instances) - present
-        minute, minutes = int(now // 60), max(1, round(self._every / 60))
+        minute, minutes = int(now // 60), arrivals_over(self._every)
         recent = self._arrived[max(0, minute - minutes) : max(1, minute)]
         kvs = [engine.kv_fraction for engine in engines]
         self.points.append(
@@ -310,7 +311,7 @@ class Tally:
         )
 
     def _served(self) -> tuple[tuple[float, float], ...]:
-        each = max(1, -(-len(self._arrived) // POINTS))
+        each = served_every(len(self._arrived))
         begins = range(0, len(self._arrived), each)
         kept = ((60.0 * begin, self._kept(begin, begin + each)) for begin in begins)
         return tuple((at, share) for at, share in kept if share is not None)
@@ -339,6 +340,16 @@ class Tally:
     def _attained(self, gaps: Histogram) -> float:
         first, limit = self.met / self.requests, self.slo.itl_p99_s
         return first if limit is None or not gaps.count else min(first, gaps.within(limit) / gaps.count)
+
+
+def arrivals_over(every_s: float) -> int:
+    """Of how many minutes each point's arrivals are the mean, where points are so far apart."""
+    return max(1, round(every_s / 60))
+
+
+def served_every(minutes: int) -> int:
+    """How many minutes each share in `served` is of, when so many are replayed."""
+    return max(1, -(-minutes // POINTS))
 
 
 def _by_set(estate: Estate, instances: Iterable[Instance]) -> tuple[int, ...]:

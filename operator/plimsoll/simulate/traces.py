@@ -63,7 +63,7 @@ class Loaded:
     trace: Trace
     moved: int
     """How many lines stood after a later one and were put in order: logs that are written when a request ends have such."""
-    note: str | None = None
+    notes: tuple[str, ...] = ()
     """What was assumed about the file, as it does not say."""
 
 
@@ -81,7 +81,7 @@ def load(path: Path) -> Loaded:
                 rates, moved = _in_order(name, list(read.lines))
                 return Loaded(_rates(name, rates), moved)
             lines, moved = _in_order(name, list(read.lines))
-            return Loaded(_requests(name, lines), moved, read.note)
+            return Loaded(_requests(name, lines), moved, read.notes)
     except LoadError as error:
         raise BadTrace(str(error)) from None
 
