@@ -233,6 +233,7 @@ class Control:
         try:
             record = (await world.kept(key)).control
         except KubeError:
+            del self._passed[key]  # so that the next tick tries again
             return
         if record is not None and record.retune.step is not None:
             world.directions[key] = Direction(uid=bearer.uid, record=record)
