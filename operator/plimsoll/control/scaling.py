@@ -142,8 +142,9 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
         if answer is not None:
             return replace(answer, told=telling.unmet(turn.role, allotted, wanted))
-        # Where no other set has room for the load, one that is left alone may as well be tried.
-        allotted = allot(dict.fromkeys(placed.failing, 1))
+        if placed.failing:
+            # Where no other set has room for the load, one that is left alone may as well be tried.
+            allotted = allot(dict.fromkeys(placed.failing, 1))
     taken = sum(allotted.replicas.values()) - there
     told = telling.unmet(turn.role, allotted, wanted)
     if allotted.limit is not None and not taken:
