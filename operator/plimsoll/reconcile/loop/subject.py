@@ -240,6 +240,3 @@ def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
         for name in (names.ANNOTATION_RESET, names.ANNOTATION_WAKE)
         if name in metadata.annotations
     }
-
-
-__all__ = ["Asleep", "Planned", "Subject", "annotations_of", "subject_of"]
