@@ -13,10 +13,11 @@ from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.learning import is_settled
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import Record
-from plimsoll.control.samples import PodSample, Window
+from plimsoll.control.samples import Window
 from plimsoll.control.scaling import LAW, decide
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Zero
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits

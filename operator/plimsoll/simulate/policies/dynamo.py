@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
-from plimsoll.control.samples import PodSample
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.simulate.policies.base import View, Wish
 
 FLOOR_EVERY_S: Final = 180.0
