@@ -113,6 +113,11 @@ class Subject:
         object.__setattr__(self, "exports", exports(self.engine.metrics))
 
     @property
+    def gpus(self) -> float:
+        """Of all its replicas."""
+        return sum(each.gpus * each.replicas for each in self.sets)
+
+    @property
     def autoscaled(self) -> bool:
         return self.fixed is None and self.most is not None
 

@@ -43,6 +43,12 @@ class Case:
         if self.ready is UNREAD:
             object.__setattr__(self, "ready", leaders(self.serving))
 
+    @property
+    def asked_before(self) -> int:
+        """Replicas that were asked for before this tick."""
+        before = self.record.replicas
+        return self.subject.replicas if before is None else before
+
     def noting(self, record: Record) -> Case:
         """The same case with another record."""
         return Case(subject=self.subject, record=record, serving=self.serving, ready=self.ready)
