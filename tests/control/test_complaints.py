@@ -10,11 +10,12 @@ import pytest
 from plimsoll import names
 from plimsoll.control.decision import Action
 from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.law import LAW
 from plimsoll.control.learning import is_settled
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import Record
 from plimsoll.control.samples import Window
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Zero
 from plimsoll.facts.pod_sample import PodSample

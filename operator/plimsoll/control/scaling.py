@@ -7,7 +7,6 @@ how much is needed, then up, down or stay. Each step is a module of its own; thi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.copying import replace
@@ -15,15 +14,13 @@ from plimsoll.control.decision import RISING, Action, Decision
 from plimsoll.control.demand import Load, load_of
 from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, whole_replicas
 from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing
 from plimsoll.control.pools import ROUNDING, Allotment, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
-
-LAW: Final = Law()
 
 
 def decide(
