@@ -22,7 +22,7 @@ from plimsoll.facts.pod_sample import PodSample
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits
-from plimsoll.reconcile.loop.situations import leaders, live, replicas_of
+from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
 from tests.control.driving import Story
 from tests.control.load_model import Cluster
 from tests.control.situations import NOW, after, known, replicas, saying, serving, signals, situation, ticks

@@ -17,7 +17,9 @@ from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.placing.budgets import Claim
-from plimsoll.reconcile.loop.situations import Grounds, SetsSeen, leaders, live
+from plimsoll.reconcile.loop.grounds import Grounds
+from plimsoll.reconcile.loop.replicas import leaders, live
+from plimsoll.reconcile.loop.situations import SetsSeen
 from plimsoll.reconcile.loop.sources import Looked, PodKey
 from plimsoll.reconcile.loop.subject import Subject
 from plimsoll.status.told import News
