@@ -22,7 +22,8 @@ from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.rows import rows_of
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.loop.controlling import AT_A_TIME, Control
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.knowing import AT_A_TIME
 from plimsoll.reconcile.loop.sources import ByPrometheus
 
 
