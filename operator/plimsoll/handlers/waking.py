@@ -14,8 +14,8 @@ from plimsoll import __version__
 from plimsoll.facts.capabilities import NONE
 from plimsoll.facts.resolve import HubAccess, Resolver
 from plimsoll.handlers.connected import Connected
+from plimsoll.handlers.control import control_of
 from plimsoll.handlers.learning import Learning
-from plimsoll.handlers.metrics import control_of
 from plimsoll.handlers.options import Options
 from plimsoll.handlers.wakes import Wakes
 from plimsoll.kube.door import Door
