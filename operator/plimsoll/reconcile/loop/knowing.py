@@ -190,7 +190,7 @@ class Knowing:
             kept, revisions = await world.left(key)
             subject = subject_of(deployment, kept, world.config, revisions)
         except (ValidationError, KubeError):
-            return known
+            return known  # its turns meet the same, and tell of it
         except Exception:
             # What is odd about one deployment, as a plan that somebody has edited, harms no other.
             LOG.exception("a deployment's plan cannot be read", extra={"deployment": key})
