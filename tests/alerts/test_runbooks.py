@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll import names
 from plimsoll.alerts import ALERTS
-from plimsoll.alerts.base import Alert
+from plimsoll.alerts.base import WHO, Alert
 from plimsoll.alerts.pages import MARK, alerts_page, runbook
 from plimsoll.cli.main import cli
 
@@ -49,7 +49,7 @@ def test_a_command_for_kubectl_says_in_which_namespace(alert: Alert) -> None:
 
 
 def test_how_to_find_a_deployments_pods_is_told_where_a_pod_is_looked_at() -> None:
-    pages = [(ROOT / alert.runbook).read_text() for alert in ALERTS if alert.of_resource]
+    pages = [(ROOT / alert.runbook).read_text() for alert in ALERTS if WHO in alert.summary]
     asked = [page for page in pages if re.search(r"`kubectl [^`]*\bPOD\b", page)]
     assert asked
     found = f"kubectl get pods -n NAMESPACE -l {names.LABEL_DEPLOYMENT}=NAME"

@@ -19,11 +19,11 @@ from control_scale import Cost
 from plimsoll import names
 from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.fleet import FleetMetrics
-from plimsoll.prometheus.queries import LARGEST
 from plimsoll.prometheus.rows import rows_of
 from plimsoll.prometheus.vocabulary import Vocabulary
 from plimsoll.prometheus.wakes import WakeQueries
-from plimsoll.reconcile.loop.controlling import AT_A_TIME, Control
+from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.knowing import AT_A_TIME
 from plimsoll.reconcile.loop.sources import ByPrometheus
 
 
@@ -80,7 +80,7 @@ def test_the_number_of_questions_is_the_same_for_one_deployment_and_for_a_dozen_
     # Queries of users are tried alone before they are asked together, a few a tick.
     (_, one), (_, dozen) = (ticked(size, 3 + TURNS) for size in (1, 12))
     assert one.ticks[-TURNS:] == dozen.ticks[-TURNS:]
-    assert max(tick.total() for tick in dozen.ticks) <= LARGEST == 12
+    assert max(tick.total() for tick in dozen.ticks) <= 12
 
 
 def test_others_have_the_loop_between_the_decisions_of_a_large_fleet() -> None:

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from plimsoll.control.decision import Action, Decision
 from plimsoll.control.fleet import EMPTY
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.samples import Window
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import decide
 from plimsoll.control.signals import signals_of
 from plimsoll.control.situation import Bounds, Role, ServingSet, Situation, Slo
 from tests.control.load_model import PLANNED, SLO_ITL, SLO_TTFT, Cluster

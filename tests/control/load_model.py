@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from plimsoll.control.samples import PodSample
 from plimsoll.control.situation import Capacity, Replica, ReplicaState
 from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
 
 TTFT = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0, 80.0, math.inf)
 ITL = (0.01, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.075, 0.1, 0.15, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, math.inf)

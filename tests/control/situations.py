@@ -7,8 +7,9 @@ from typing import Any
 
 from plimsoll.control.decision import Decision
 from plimsoll.control.latencies import Latencies, Spread
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import decide
 from plimsoll.control.signals import ReplicaSignals, Signals
 from plimsoll.control.situation import (
     Bounds,

@@ -10,17 +10,19 @@ import pytest
 from plimsoll import names
 from plimsoll.control.decision import Action
 from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.law import LAW
 from plimsoll.control.learning import is_settled
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import Record
-from plimsoll.control.samples import PodSample, Window
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.samples import Window
+from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Zero
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning import codec
 from plimsoll.planning.placing.budgets import Limits
-from plimsoll.reconcile.loop.situations import leaders, live, replicas_of
+from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
 from tests.control.driving import Story
 from tests.control.load_model import Cluster
 from tests.control.situations import NOW, after, known, replicas, saying, serving, signals, situation, ticks

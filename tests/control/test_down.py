@@ -9,9 +9,9 @@ from plimsoll.control.curve import Points
 from plimsoll.control.decision import Action
 from plimsoll.control.down import window_s
 from plimsoll.control.lateness import ALLOWED, Lateness
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.prompts import StepMemory
-from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import ReplicaState, Slo
 from tests.control.situations import CAPACITY, NOW, known, replicas, serving, signals, situation, ticks
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from plimsoll.control.decision import Action
-from plimsoll.control.scaling import LAW
+from plimsoll.control.law import LAW
 from plimsoll.control.situation import Bounds
 from tests.control.driving import WIDE, Story
 from tests.control.load_model import Cluster

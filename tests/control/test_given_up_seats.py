@@ -9,8 +9,9 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.decision import Action
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Blocked, Memory
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Room, ServingSet, Situation
 from plimsoll.planning.placing.budgets import Limits

@@ -9,9 +9,9 @@ from plimsoll.control import prompts
 from plimsoll.control.demand import load_of
 from plimsoll.control.latencies import Spread
 from plimsoll.control.lateness import ALLOWED, FIRST_MINUTES, HOURS_MINUTES, Lateness
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Learnt, LoadMemory
 from plimsoll.control.prompts import StepMemory
-from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
 from plimsoll.planning.codec import decode, encode

@@ -13,11 +13,11 @@ from plimsoll.control import prompts
 from plimsoll.control.latencies import Latencies, Spread
 from plimsoll.control.lateness import ALLOWED, PROMISED, Lateness
 from plimsoll.control.prompts import StepMemory
-from plimsoll.control.samples import PodSample, Track, Window
+from plimsoll.control.samples import Track, Window
 from plimsoll.control.signals import LATENCY_S, RATE_S, RECENT_S, ReplicaSignals, Signals, signals_of
 from plimsoll.control.situation import Capacity
 from plimsoll.facts.histograms import Histogram
-from plimsoll.facts.pod_sample import COUNTERS
+from plimsoll.facts.pod_sample import COUNTERS, PodSample
 
 CAPACITY = Capacity(kv_tokens=200_000, max_num_seqs=128, input_tokens=900, output_tokens=250)
 FIGURES = st.none() | st.floats(0, 1e9)

@@ -13,10 +13,10 @@ from plimsoll.control import prompts
 from plimsoll.control.curve import Points
 from plimsoll.control.demand import load_of
 from plimsoll.control.latencies import Spread
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Learnt, LoadMemory, Memory
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.samples import Window
-from plimsoll.control.scaling import LAW
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram

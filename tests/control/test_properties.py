@@ -12,8 +12,9 @@ import pytest
 from plimsoll.control.decision import Action
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.latencies import Spread
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Bounds, Replica, ReplicaState, Role, Room, ServingSet, Situation, Zero
 from plimsoll.facts.histograms import Histogram

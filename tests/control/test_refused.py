@@ -10,9 +10,9 @@ import pytest
 from plimsoll import names
 from plimsoll.control.decision import Action, Decision
 from plimsoll.control.demand import load_of
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.pools import shrunk
-from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import Bounds, ReplicaState, Role, ServingSet, Situation
 from plimsoll.planning import codec
 from tests.control.situations import (

@@ -7,8 +7,8 @@ import pytest
 
 from plimsoll.control.decision import Action
 from plimsoll.control.down import window_s
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.scaling import LAW
 from tests.control.driving import Story
 from tests.control.load_model import Cluster
 from tests.control.situations import NOW, after, known, serving, signals, situation

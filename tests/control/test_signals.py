@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.control.samples import PodSample, Window
+from plimsoll.control.samples import Window
 from plimsoll.control.signals import signals_of
 from plimsoll.facts.histograms import Histogram, is_cumulative, total
+from plimsoll.facts.pod_sample import PodSample
 
 BOUNDS = (0.1, 1.0, 10.0, math.inf)
 

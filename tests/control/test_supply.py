@@ -8,8 +8,8 @@ import pytest
 
 from plimsoll.control.decision import Action
 from plimsoll.control.demand import load_of
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.scaling import LAW
 from plimsoll.control.situation import ReplicaState, Role
 from tests.control.situations import NOW, WIDE, after, replicas, serving, signals, situation
 

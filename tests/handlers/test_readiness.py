@@ -73,8 +73,6 @@ def test_a_silent_watch_of_the_deployments_themselves_is_one_of_those_that_liven
 ) -> None:
     life = Life(Options())
     life._sees = True
-    life.connected, life.missed = (
-        cast(Any, SimpleNamespace(sight=Watches(others))),
-        cast(Any, Watches(own)),
-    )
+    seen, missed = SimpleNamespace(sight=Watches(others)), Watches(own)
+    life.waking = cast(Any, SimpleNamespace(connected=seen, missed=missed))
     assert life._probe(cast(Any, None), None).alive_at() == oldest

@@ -9,7 +9,7 @@ from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_facts, engine_names, engine_profile
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import part_of, samples_of
-from plimsoll.prometheus.queries import LARGEST, LLM_OF_POD, SAME_LOOK, SET_OF_POD, Selector, queries
+from plimsoll.prometheus.queries import LLM_OF_POD, SAME_LOOK, SET_OF_POD, Selector, queries
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from tests.prometheus.serving import vector
 
@@ -24,6 +24,8 @@ WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
 POD = {"namespace": "team", "pod": "chat-0a1b2c3d-7c9f8d6b5f-x2k4p"}
 AGES = vector((POD, 990.0))
 RUNNING = "vllm:num_requests_running"
+MOST = 12
+"""Queries of one look."""
 
 
 def samples(answers, words=WORDS):
@@ -32,7 +34,7 @@ def samples(answers, words=WORDS):
 
 def test_their_number_is_bounded_whatever_engines_there_are():
     for tick in range(6):
-        assert len(queries(ALL, tick)) <= LARGEST
+        assert len(queries(ALL, tick)) <= MOST
 
 
 def test_histograms_take_turns_and_all_have_had_one_after_nine_ticks():
@@ -46,7 +48,7 @@ def test_who_looks_less_often_asks_for_more_at_a_time_each_of_them_once(turns):
     looks = -(-9 // turns)
     asked = [queries(ALL, turns * look, turns) for look in range(looks)]
     assert set.union(*map(set, asked)) >= {"ttft", "itl", "e2e", "prompt_lengths", "output_lengths"}
-    assert all(len(each) <= LARGEST for each in asked)
+    assert all(len(each) <= MOST for each in asked)
 
 
 def test_old_names_are_asked_for_beside_new_ones_and_the_new_ones_come_first():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.record import Act, Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
+from plimsoll.kube.errors import Unreachable
+from plimsoll.objects import Ref
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.world import World
 from plimsoll.status.live import retuning
@@ -61,6 +65,23 @@ def test_a_canary_goes_when_nobody_is_to_look_at_it_any_more(restarted: bool) ->
     assert len(tried(stage)) == 1
     assert kept(stage).retune.step is None
     assert turns == 1
+
+
+def test_it_goes_though_what_was_kept_of_it_cannot_be_read_at_first() -> None:
+    stage, _ = trying()
+    world, control = started(stage)
+    stage.wants = lambda _: False  # type: ignore[method-assign,assignment]
+    read, failures = stage.read, [Unreachable("away for a moment")]
+
+    async def flaky(ref: Ref) -> Mapping[str, Any]:
+        if failures:
+            raise failures.pop()
+        return await read(ref)
+
+    stage.read = flaky  # type: ignore[method-assign,assignment]
+    stage.run(control, world, 20)
+    assert len(tried(stage)) == 1
+    assert kept(stage).retune.step is None
 
 
 @pytest.mark.parametrize("about", ["", "tp1 on H100-SXM-80GB"])

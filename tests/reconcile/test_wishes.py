@@ -185,4 +185,4 @@ def test_a_step_up_that_the_plan_does_not_follow_is_made_once_and_not_just_now_f
 
 
 def up_at(control: Control) -> float | None:
-    return control._known[KEY].record.memory.of("serve").up_at
+    return control._knows.known[KEY].record.memory.of("serve").up_at

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.control.samples import PodSample
 from plimsoll.control.situation import Replica, ReplicaState
 from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.simulate.policies.base import View
 from plimsoll.simulate.policies.dynamo import Dynamo
 from plimsoll.simulate.policies.knative import Kpa

@@ -35,8 +35,6 @@ class Alert:
     description: str
     """What it means and what cures it, in a few sentences: read at night, before the runbook is."""
     levels: tuple[Level, ...]
-    of_resource: bool = True
-    """Whether it is about one LLMDeployment, and so wakes the operator; else about the operator itself."""
 
     @property
     def alert(self) -> str:

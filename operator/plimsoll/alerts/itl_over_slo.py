@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ENOUGH, ITL, SAME, SLO
-from plimsoll.alerts.thresholds import SLO_ACT
-
-_LIMIT: Final = f'{SLO}{{latency="itl_p99"}}'
+from plimsoll.alerts.base import WHO, Alert
+from plimsoll.alerts.promised import over_promise
+from plimsoll.alerts.records import ITL
 
 ITL_OVER_SLO: Final = Alert(
     name="ITLOverSLO",
@@ -18,13 +16,5 @@ ITL_OVER_SLO: Final = Alert(
         "Too many requests run at once, long prompts cut in, or preempted answers stand still: Preemption and PrefillContention tell "
         "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
     ),
-    levels=(
-        Level("warning", f"{ITL} > {SAME} {_LIMIT} {ENOUGH}", "5m", "above the promise"),
-        Level(
-            "critical",
-            f"{ITL} > {SAME} ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
-            "5m",
-            f"above {SLO_ACT} times the promise",
-        ),
-    ),
+    levels=over_promise(ITL, "itl_p99"),
 )

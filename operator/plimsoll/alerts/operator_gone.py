@@ -15,5 +15,4 @@ OPERATOR_GONE: Final = Alert(
         "Look at the operator's pods and their last log lines; if they run, at their PodMonitor."
     ),
     levels=(Level("critical", f"absent({own.LEADS.name} == 1)", "5m"),),
-    of_resource=False,
 )

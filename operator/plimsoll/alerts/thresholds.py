@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW
 from plimsoll.control.retune.symptoms import ACT
-
-_LAW: Final = Law()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +22,15 @@ class Threshold:
         return f"{self.value:g}"
 
 
-KV_FULL: Final = Threshold(_LAW.alert_kv, "share of the KV pool in use, mean of the replicas")
-PREEMPTED_WARN: Final = Threshold(_LAW.healthy_preempted, "preemptions for each finished request, to look at")
+KV_FULL: Final = Threshold(LAW.alert_kv, "share of the KV pool in use, mean of the replicas")
+PREEMPTED_WARN: Final = Threshold(LAW.healthy_preempted, "preemptions for each finished request, to look at")
 PREEMPTED_ACT: Final = Threshold(ACT, "preemptions for each finished request, to act on")
-QUEUE_LEAST: Final = Threshold(_LAW.alert_waiting, "waiting requests below which a queue is no matter")
+QUEUE_LEAST: Final = Threshold(LAW.alert_waiting, "waiting requests below which a queue is no matter")
 QUEUE_SOON: Final = Threshold(
     600, "seconds within which a queue, as it went for ten minutes, will be short again to be no matter"
 )
 QUEUE_SHARE: Final = Threshold(
-    _LAW.alert_queue, "waiting for each running request below which a queue is no matter"
+    LAW.alert_queue, "waiting for each running request below which a queue is no matter"
 )
 SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
 SLO_ACT: Final = Threshold(2, "times the promised latency, from which it is no longer a warning")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import ENOUGH, SAME, SLO, TTFT
-from plimsoll.alerts.thresholds import SLO_ACT
-
-_LIMIT: Final = f'{SLO}{{latency="ttft_p99"}}'
+from plimsoll.alerts.base import WHO, Alert
+from plimsoll.alerts.promised import over_promise
+from plimsoll.alerts.records import TTFT
 
 TTFT_OVER_SLO: Final = Alert(
     name="TTFTOverSLO",
@@ -18,13 +16,5 @@ TTFT_OVER_SLO: Final = Alert(
         "Where the queue grows, more replicas are needed (spec.scaling.max). Where it does not, prompts are long: give prefill "
         "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
     ),
-    levels=(
-        Level("warning", f"{TTFT} > {SAME} {_LIMIT} {ENOUGH}", "5m", "above the promise"),
-        Level(
-            "critical",
-            f"{TTFT} > {SAME} ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
-            "5m",
-            f"above {SLO_ACT} times the promise",
-        ),
-    ),
+    levels=over_promise(TTFT, "ttft_p99"),
 )

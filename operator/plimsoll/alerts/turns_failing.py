@@ -23,5 +23,4 @@ TURNS_FAILING: Final = Alert(
             "10m",
         ),
     ),
-    of_resource=False,
 )

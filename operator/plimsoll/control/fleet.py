@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from plimsoll.control.decision import Decision
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory
-from plimsoll.control.scaling import LAW, decide
+from plimsoll.control.scaling import decide
 from plimsoll.control.situation import ReplicaState, Room, ServingSet, Situation, claim_of
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 from plimsoll import names
 from plimsoll.control.decision import Told
@@ -100,10 +100,8 @@ def _closed(missing: int, reason: str, said: str) -> Gate:
     return Gate(open=False, missing=missing, told=_told("False", reason, message))
 
 
-def _told(status: str, reason: str, message: str) -> Told:
-    return Told(
-        type=names.METRICS, status="True" if status == "True" else "False", reason=reason, message=message
-    )
+def _told(status: Literal["True", "False"], reason: str, message: str) -> Told:
+    return Told(type=names.METRICS, status=status, reason=reason, message=message)
 
 
 _FRESH: Final = Gate(

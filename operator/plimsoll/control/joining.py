@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from plimsoll.control.copying import replace
-from plimsoll.facts.pod_sample import PodSample
-
-PodKey = tuple[str, str]
-"""Namespace and name."""
+from plimsoll.facts.pod_sample import PodKey, PodSample
 
 
 def joined(samples: Mapping[PodKey, PodSample], live: Mapping[PodKey, str]) -> tuple[PodSample, ...]:

@@ -98,6 +98,10 @@ class Law:
         return waiting > max(self.alert_waiting, self.alert_queue * running)
 
 
+LAW: Final = Law()
+"""As the operator goes by it, where its interval is the usual one."""
+
+
 def up_window_s(asked: int | None, tick_s: float) -> float:
     """How long more must be wanted: as somebody set it, else long enough for two looks to show it."""
     return max(UP_WINDOW_S, 2 * tick_s) if asked is None else float(asked)

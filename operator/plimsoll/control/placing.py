@@ -18,6 +18,7 @@ from plimsoll.control.law import Law
 from plimsoll.control.memory import FAILS, Blocked, RoleMemory
 from plimsoll.control.pools import grown
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
+from plimsoll.control.turn import Turn
 from plimsoll.values import light
 
 
@@ -37,10 +38,9 @@ class Placing:
     """Replicas of each set without GPUs for longer than a moment."""
 
 
-def placing(
-    role: Role, memory: RoleMemory, now: float, law: Law, *, least: int, busy: bool, room: Room | None
-) -> Placing:
-    """What becomes of replicas that find no GPUs. At least `least` replicas stay asked for; `busy`: something else moves replicas."""
+def placing(turn: Turn, memory: RoleMemory, *, least: int) -> Placing:
+    """What becomes of replicas that find no GPUs. At least `least` replicas stay asked for."""
+    role, now, law = turn.role, turn.now, turn.law
     stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
     if not stuck and not memory.blocked:
         return Placing(memory=memory, blocked=frozenset(), failing={}, withdrawn={}, moved={}, stuck=stuck)
@@ -52,9 +52,11 @@ def placing(
         for each in role.sets
         if (block := blocked.get(each.name + FAILS)) is not None and not _served_since(each, block)
     }
+    # While something else moves replicas, no wish is taken back.
+    busy = turn.situation.busy is not None
     late = {} if busy else {each.name: _late(each, now, law) for each in role.sets if each.name in stuck}
     spare = max(0, sum(each.told for each in role.sets) - least)
-    moved = _moved(role, sum(late.values()) - spare, refused, failing, room)
+    moved = _moved(role, sum(late.values()) - spare, refused, failing, turn.room)
     left, withdrawn = spare + sum(moved.values()), {}
     for name, count in late.items():
         if going := min(count, left):

@@ -76,6 +76,12 @@ class Record:
         return self.read(now) if any(watched) else self
 
     @property
+    def under_way(self) -> tuple[object, ...] | None:
+        """How far the retune under way is, as far as a turn acts on it; None where none is."""
+        step = self.retune.step
+        return None if step is None else (step.id, step.phase, step.rolled)
+
+    @property
     def calm_s(self) -> float | None:
         """For how long, until the last look, it was seen that an earlier change is no longer needed; None where it is needed."""
         since = self.retune.calm_since

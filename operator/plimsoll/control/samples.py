@@ -155,6 +155,3 @@ def _on_top(sample: PodSample, carried: PodSample) -> PodSample:
         if new is not None and old is not None:
             changed[name] = new.plus(old)
     return replace(sample, **changed)  # type: ignore[arg-type]
-
-
-__all__ = ["KEPT_S", "PodSample", "Track", "Window"]

@@ -7,7 +7,6 @@ how much is needed, then up, down or stay. Each step is a module of its own; thi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.copying import replace
@@ -15,15 +14,13 @@ from plimsoll.control.decision import RISING, Action, Decision
 from plimsoll.control.demand import Load, load_of
 from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, whole_replicas
 from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing
 from plimsoll.control.pools import ROUNDING, Allotment, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
-
-LAW: Final = Law()
 
 
 def decide(
@@ -85,25 +82,12 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     if not gate.missing:
         memory = learning.learned(memory, role, load, slo=situation.slo, now=now)
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
-    busy, wanted = situation.busy is not None, view.wanted
+    wanted = view.wanted
     if wanted is None:
-        # Nothing says that fewer replicas would do, so all that are asked for stay asked for.
-        placed = placing(role, view.memory, now, law, least=turn.there, busy=busy, room=turn.room)
-        view = replace(view, memory=placed.memory)
-        told = (gate.told, *telling.stuck(role, placed))
-        if placed.withdrawn:
-            return replace(_withdrawn(turn, view, placed), told=told)
-        lost = _lost(turn, view)
-        units = sum(load.weight[name] * count for name, count in lost.items())
-        within = role.bounds.min <= turn.there <= role.bounds.max
-        answer = _in_place(turn, view, placed, load.weight, lost=lost, units=units) if within else None
-        if answer is not None:
-            return replace(answer, told=told)
-        message = "no replica is ready yet to say what is needed"
-        return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
+        return _unsaid(turn, view, gate, load.weight)
     window = window_s(situation, view.memory, lead, law, spent=load.holds.spent, now=now)
     memory = view.memory.wish(now, wanted, window)
-    placed = placing(role, memory, now, law, least=role.bounds.min, busy=busy, room=turn.room)
+    placed = placing(turn, memory, least=role.bounds.min)
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > ROUNDING, now, law))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
@@ -118,6 +102,24 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     else:
         answer = _sleep(turn, view) or _down(turn, view, load, window)
     return replace(answer, told=(*told, *answer.told))
+
+
+def _unsaid(turn: Turn, view: Asked, gate: Gate, weight: Mapping[str, float]) -> Answer:
+    """Nothing says that fewer replicas would do, so all that are asked for stay asked for."""
+    role = turn.role
+    placed = placing(turn, view.memory, least=turn.there)
+    view = replace(view, memory=placed.memory)
+    told = (gate.told, *telling.stuck(role, placed))
+    if placed.withdrawn:
+        return replace(_withdrawn(turn, view, placed), told=told)
+    lost = _lost(turn, view)
+    units = sum(weight[name] * count for name, count in lost.items())
+    within = role.bounds.min <= turn.there <= role.bounds.max
+    answer = _in_place(turn, view, placed, weight, lost=lost, units=units) if within else None
+    if answer is not None:
+        return replace(answer, told=told)
+    message = "no replica is ready yet to say what is needed"
+    return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
 
 
 def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], short: float) -> Answer:
@@ -145,8 +147,9 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
         if answer is not None:
             return replace(answer, told=telling.unmet(turn.role, allotted, wanted))
-        # Where no other set has room for the load, one that is left alone may as well be tried.
-        allotted = allot(dict.fromkeys(placed.failing, 1))
+        if placed.failing:
+            # Where no other set has room for the load, one that is left alone may as well be tried.
+            allotted = allot(dict.fromkeys(placed.failing, 1))
     taken = sum(allotted.replicas.values()) - there
     told = telling.unmet(turn.role, allotted, wanted)
     if allotted.limit is not None and not taken:

@@ -93,13 +93,17 @@ class Signals:
         told = [each for each in self.replicas if each.running is not None and each.waiting is not None]
         return self.live - len(told)
 
+    def _said(self, name: str) -> list[float]:
+        """One figure, of the replicas that say it."""
+        return [value for each in self.replicas if (value := getattr(each, name)) is not None]
+
     def sum(self, name: str) -> float | None:
         """The sum of one figure over the replicas that say it; None where none does."""
-        said = [value for replica in self.replicas if (value := getattr(replica, name)) is not None]
+        said = self._said(name)
         return float(sum(said)) if said else None
 
     def mean(self, name: str) -> float | None:
-        said = [value for replica in self.replicas if (value := getattr(replica, name)) is not None]
+        said = self._said(name)
         return sum(said) / len(said) if said else None
 
     def held_each(self, pool: float | None = None) -> float | None:
@@ -118,9 +122,7 @@ class Signals:
         return self.sum("inflight")
 
     def most(self, name: str) -> float | None:
-        return max(
-            (value for each in self.replicas if (value := getattr(each, name)) is not None), default=None
-        )
+        return max(self._said(name), default=None)
 
     def rate(self, name: str) -> float | None:
         """What all replicas gained of a figure, a second. All gains are divided by the longest span, that of young replicas too."""

@@ -18,7 +18,7 @@ from plimsoll.api.v1alpha1.status import ObservedWorkload
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.latencies import Spread
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW
 from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.apart import apart
@@ -26,7 +26,6 @@ from plimsoll.planning.plan import Plan
 
 LENGTHS_S: Final = DAY_S
 PEAK_S: Final = 7 * DAY_S
-LAW: Final = Law()
 BACKLOG_S: Final = DAY_S
 """In which most of a standing queue comes to count as load: one of an hour is left from an outage, and one of a day is the load."""
 WATCHED_S: Final = 3600.0

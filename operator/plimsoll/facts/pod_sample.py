@@ -12,6 +12,9 @@ from typing import Final
 from plimsoll.facts.histograms import Histogram
 from plimsoll.values import light
 
+PodKey = tuple[str, str]
+"""Namespace and name of a pod; where histograms are summed by set, namespace and set."""
+
 
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,9 +73,7 @@ class Connected:
         self._telling = asyncio.create_task(self.events.run(), name="tell events")
 
     async def stop(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        await ended(self._telling)
         await self.sight.stop()
 
     def children(self, key: str) -> Mapping[Ref, Child]:

@@ -16,7 +16,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.facts.learned import NOTHING, Learned, added, export_learned, import_learned
 from plimsoll.facts.learned_rows import LearnedError
-from plimsoll.handlers.ending import LESSONS_SECONDS
+from plimsoll.handlers.ending import LESSONS_SECONDS, ended
 from plimsoll.kube.engine_reports import EngineReports
 from plimsoll.kube.errors import Conflict, KubeError
 from plimsoll.kube.learned_store import LearnedStore, Stored
@@ -63,8 +63,7 @@ class Learning:
                     await asyncio.sleep(SOON_SECONDS)
                 await self._keep()
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            await ended(asking)
             if self._measured.changed.is_set():
                 await self._keep_last()
 

@@ -11,50 +11,32 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
 from plimsoll import __version__
-from plimsoll.facts.capabilities import NONE
 from plimsoll.facts.inventory import Inventory
-from plimsoll.facts.resolve import HubAccess, Resolver
 from plimsoll.handlers import telemetry
 from plimsoll.handlers.admission import Admission, WebhookOptions
 from plimsoll.handlers.alerted import Alerted
-from plimsoll.handlers.connected import Connected
 from plimsoll.handlers.ending import KOPF_SECONDS, end_by_force, ended, raise_end, unless
 from plimsoll.handlers.events import registry_of, settings_of
 from plimsoll.handlers.garbage import collect_seldom
 from plimsoll.handlers.health import Metric, Probe, serve_health
-from plimsoll.handlers.learning import Learning
-from plimsoll.handlers.metrics import control_of
 from plimsoll.handlers.options import Options
-from plimsoll.handlers.restored import restored
-from plimsoll.handlers.wakes import Wakes
+from plimsoll.handlers.waking import Waking
 from plimsoll.kube.credentials import Access, configuration
 from plimsoll.kube.door import Door
-from plimsoll.kube.engine_reports import EngineReports
-from plimsoll.kube.learned_store import LearnedStore
 from plimsoll.kube.lease import LEASE_CALL_SECONDS, Lease
-from plimsoll.kube.missed import Missed
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.rights import Rights
 from plimsoll.prometheus import own
-from plimsoll.reconcile.models import Models
-from plimsoll.reconcile.resources import Resources
-from plimsoll.reconcile.token import mark_of
-from plimsoll.reconcile.turn import turn
-from plimsoll.reconcile.world import World
 
 if TYPE_CHECKING:
     from plimsoll.handlers.webhook import Webhook
 
 LOG: Final = logging.getLogger(__name__)
-MOVED_SECONDS: Final = 1.0
-"""After a change of the fleet it is waited this long before the deployments are woken that wait for a change."""
-
 REVIEW_SECONDS: Final = 2.0
 """Timeout of a question about a user's rights, for whose answer somebody waits."""
 
@@ -70,12 +52,7 @@ class Life:
         self._hook: Webhook | None = None
         self._admission: Admission | None = None
         self._alerted: Alerted | None = None
-        if options.alerts is not None:
-            self._alerted = Alerted(options.alerts, known=self._known, wake=self._evaluate)
         self._stop = asyncio.Event()
-        self._hungry: asyncio.TimerHandle | None = None
-        self._selectors: dict[str, Mapping[str, str]] = {}
-        self._served = NONE
 
     def stop(self) -> None:
         """Asks the process to end. Running turns are given a little time to finish."""
@@ -104,23 +81,10 @@ class Life:
                 lease = Lease(own, options.lease_namespace, options.identity, pace=self.pace)
             may_write: Callable[[], bool] = (lambda: True) if lease is None else (lambda: lease.held)
             door = await stack.enter_async_context(Door(access, pace=self.pace, may_write=may_write))
-            self.resources = Resources()
-            self.wakes = Wakes(self._turn, clock=self.pace.now)
-            self.connected = Connected(
-                door,
-                options.config,
-                wake=self._wake,
-                moved=self._moved,
-                identity=options.identity,
-                namespaces=options.namespaces,
-            )
-            spaces = options.namespaces
-            self.missed = Missed(
-                door, self.resources, self._seen, partial(restored, self), pace=self.pace, namespaces=spaces
-            )
-            self.world = self._world()
-            self.learning = self._learning(door)
-            self.control = control_of(self.world, self._wake, options.config)
+            self.waking = waking = Waking(options, door, self.pace)
+            if options.alerts is not None:
+                known = waking.resources.__contains__
+                self._alerted = Alerted(options.alerts, known=known, wake=waking.evaluate)
             if options.port is not None:
                 runner = await serve_health(self._probe(door, lease), options.host, options.port)
                 stack.push_async_callback(runner.cleanup)
@@ -140,7 +104,7 @@ class Life:
         leads: Callable[[], bool],
     ) -> bool:
         """Whether the webhook was started before the end was asked for."""
-        stack.push_async_callback(self.connected.stop)
+        stack.push_async_callback(self.waking.connected.stop)
         # A standby may not write, but asks for a user's rights too, which stores nothing. So this door writes without the Lease.
         asking = await stack.enter_async_context(Door(access, pace=self.pace, seconds=REVIEW_SECONDS))
         # This one does as well: a standby may have to make the first certificate, and such writes cannot overwrite each other.
@@ -154,13 +118,13 @@ class Life:
     async def _see(self) -> None:
         """Sees the whole cluster once. A standby with a webhook needs that too, as its answers depend on the fleet."""
         if not self._sees:
-            await self.connected.start()
+            await self.waking.connected.start()
             self._sees = True
 
     async def _prepare(self) -> None:
         """Gets what the first turn needs: everything in the cluster, and what was learned before."""
         await self._see()
-        await self.learning.load()
+        await self.waking.learning.load()
 
     def _answer(
         self, options: WebhookOptions, keeping: Door, asking: Door, leads: Callable[[], bool]
@@ -169,7 +133,7 @@ class Life:
         from plimsoll.handlers.webhook import Webhook  # noqa: PLC0415
 
         self._admission = Admission(
-            self.world, Rights(asking), inventory=self._fleet_for, namespaces=self.options.namespaces
+            self.waking.world, Rights(asking), inventory=self._fleet_for, namespaces=self.options.namespaces
         )
         self._hook = Webhook(
             self._admission,
@@ -183,13 +147,13 @@ class Life:
         self._webhook = asyncio.create_task(self._hook.run(), name="webhook")
 
     def _fleet_for(self, key: str, selector: Mapping[str, str]) -> Inventory:
-        with self.connected.divided(selector):
-            return self.world.inventory(key)
+        with self.waking.connected.divided(selector):
+            return self.waking.world.inventory(key)
 
     async def _lead(self, lease: Lease) -> bool:
         """Waits for the Lease. Returns whether it was taken before the end was asked for."""
         LOG.info("waiting for the Lease as %s", lease.identity)
-        following = None if self._webhook is None else asyncio.create_task(self.learning.follow())
+        following = None if self._webhook is None else asyncio.create_task(self.waking.learning.follow())
         got = await unless(self._stop, lease.acquire(), self._webhook)
         await ended(following)
         if self._webhook is not None and self._webhook.done():
@@ -197,7 +161,7 @@ class Life:
         return got and lease.held
 
     async def _work(self, load: Callable[[], Any], lease: Lease | None) -> None:
-        stop_kopf = asyncio.Event()
+        waking, stop_kopf = self.waking, asyncio.Event()
         tasks: dict[str, asyncio.Task[Any]] = {"stop": asyncio.create_task(self._stop.wait())}
         if lease is not None:
             tasks["lease"] = asyncio.create_task(lease.keep())
@@ -207,12 +171,12 @@ class Life:
             if not await unless(self._stop, self._prepare(), tasks.get("lease"), tasks.get("webhook")):
                 raise_end(tasks)
                 return
-            self._served = self.connected.capabilities()
-            tasks["learning"] = asyncio.create_task(self.learning.run())
-            tasks["turns"] = asyncio.create_task(self.wakes.run())
-            tasks["control"] = asyncio.create_task(self.control.run())
+            waking.served = waking.connected.capabilities()
+            tasks["learning"] = asyncio.create_task(waking.learning.run())
+            tasks["turns"] = asyncio.create_task(waking.wakes.run())
+            tasks["control"] = asyncio.create_task(waking.control.run())
             tasks["kopf"] = asyncio.create_task(self._events(load, stop_kopf))
-            self.missed.start()
+            waking.missed.start()
             if self._alerted is not None:
                 tasks["alerts"] = asyncio.create_task(self._alerted.run(self.options.host))
             collect_seldom()
@@ -228,8 +192,8 @@ class Life:
             await ended(tasks.pop("learning", None))
             await ended(tasks.pop("webhook", None))
             await ended(tasks.pop("alerts", None))
-            await self.missed.stop()
-            await self.connected.stop()
+            await waking.missed.stop()
+            await waking.connected.stop()
             if lease is not None:
                 await ended(tasks.pop("lease"))
                 await lease.release()
@@ -246,7 +210,7 @@ class Life:
         identity: Any = self.options.identity
         tasks = await kopf.spawn_tasks(
             identity=identity,
-            registry=registry_of(self._told, load),
+            registry=registry_of(self.waking.told, load),
             settings=settings_of(spaces),
             standalone=True,
             clusterwide=not spaces,
@@ -257,108 +221,22 @@ class Life:
         self.handle_signals()
         await kopf.run_tasks(tasks, ignored=others)
 
-    async def _turn(self, key: str) -> float | None:
-        return await turn(self.world, key)
-
-    def _learning(self, door: Door) -> Learning:
-        reports = EngineReports(self._wake, self.pace)
-        self.world.measured.reports, self.world.measured.began = reports, time.time()
-        place = self.options.own_namespace
-        return Learning(self.world.measured, reports, None if place is None else LearnedStore(door, place))
-
-    def _world(self) -> World:
-        options = self.options
-        config = options.config
-        network = config.network
-        hub = None
-        if not options.offline and not network.offline:
-            hub = HubAccess(endpoint=network.hub_endpoint, proxy=network.https_proxy)
-        return World(
-            cluster=self.connected,
-            resources=self.resources,
-            models=Models(Resolver(hub=hub), self.pace.now),
-            facts_pods=self.connected.sight.facts_pods,
-            now=time.time,
-            config=config,
-            mark=mark_of(__version__, config),
-        )
-
-    def _told(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
-        """Takes an event of kopf's watch."""
-        self.missed.heard()
-        self._seen(key, uid, body)
-
-    def _seen(self, key: str, uid: str, body: Mapping[str, Any] | None) -> None:
-        before = self.resources.bearer(key)
-        if body is None:
-            self.resources.remove(key, uid=uid)
-            self.connected.forget(uid)
-            if key in self.resources:
-                return  # it was made again meanwhile, and that has been told already
-        elif not self.resources.put(key, body):
-            return
-        after = self.resources.bearer(key)
-        if before is not None and (after is None or after.uid != before.uid):
-            # Forgotten before the next turn, which may be of another resource of this name.
-            self.world.forget(key)
-        self._select(key, body)
-        self.wakes.wake(key)
-
-    def _select(self, key: str, body: Mapping[str, Any] | None) -> None:
-        """Divides the fleet's pools by the node labels that a resource names."""
-        spec = {} if body is None else body.get("spec") or {}
-        named = (spec.get("topology") or {}).get("nodeSelector") or {}
-        if self._selectors.get(key, {}) == named:
-            return
-        self._selectors[key] = named
-        if not named:
-            del self._selectors[key]
-        defaults = [one.spec.topology.node_selector for one in self.options.config.defaults]
-        presets = [one.spec.topology.node_selector for one in self.options.config.presets]
-        self.connected.select([*self._selectors.values(), *defaults, *presets])
-
-    def _wake(self, key: str) -> None:
-        """A child or a pod of a deployment has changed. Where the deployment is gone, the garbage collector takes care of its children."""
-        if key in self.resources:
-            self.wakes.wake(key)
-
-    def _known(self, key: str) -> bool:
-        return key in self.resources
-
-    def _evaluate(self, key: str) -> None:
-        """An alert is about a deployment: it gets a full turn, even if nothing of it has changed, and the control loop looks at metrics."""
-        self.world.looked_at[key] = 0.0
-        self.wakes.wake(key)
-        self.control.soon()
-
-    def _moved(self) -> None:
-        if self._hungry is None:
-            self._hungry = asyncio.get_running_loop().call_later(MOVED_SECONDS, self._feed)
-
-    def _feed(self) -> None:
-        self._hungry = None
-        served, before = self.connected.capabilities(), self._served
-        self._served = served
-        # If other kinds are served now every deployment is woken, as its objects may depend on that.
-        for key in sorted(self.world.hungry if served == before else self.resources):
-            # Its own objects do not show what it waits for, so the turn must not skip it because they have not changed.
-            self.world.looked_at[key] = 0.0
-            self.wakes.wake(key)
-
     def _probe(self, door: Door, lease: Lease | None) -> Probe:
+        waking = self.waking
+
         def alive_at() -> float:
-            times = [self.connected.sight.alive_at(), self.missed.alive_at()] if self._sees else []
+            times = [waking.connected.sight.alive_at(), waking.missed.alive_at()] if self._sees else []
             if lease is not None:
                 times.append(lease.tried_at)
             return min(times, default=self.pace.now())
 
         def since() -> float | None:
-            return min(self.wakes.counts.running.values(), default=None)
+            return min(waking.wakes.counts.running.values(), default=None)
 
         return Probe(
             now=self.pace.now,
             alive_at=alive_at,
-            deaf_seconds=lambda: self.missed.deaf_seconds,
+            deaf_seconds=lambda: waking.missed.deaf_seconds,
             unready=lambda: self._unready(lease),
             turns_since=since,
             metrics=lambda: self._metrics(door, lease),
@@ -382,18 +260,18 @@ class Life:
         return "what is in the cluster has not been seen yet" if self._hook is None else self._hook.unheard
 
     def _metrics(self, door: Door, lease: Lease | None) -> Iterator[Metric]:
-        leads = lease is None or lease.held
+        waking, leads = self.waking, lease is None or lease.held
         yield telemetry.single(own.LEADS, float(leads))
-        yield telemetry.single(own.DEPLOYMENTS, len(self.resources))
+        yield telemetry.single(own.DEPLOYMENTS, len(waking.resources))
         yield from telemetry.process()
-        yield from telemetry.turns(self.wakes.counts, waiting=self.wakes.waiting)
-        yield from telemetry.control(self.control)
+        yield from telemetry.turns(waking.wakes.counts, waiting=waking.wakes.waiting)
+        yield from telemetry.control(waking.control)
         if self._admission is not None:
             yield from telemetry.reviews(self._admission.counts, listens=self._unheard() is None)
         yield from telemetry.calls(door.calls.count)
         if leads and self.ready.is_set():
             # Only the leading process tells of the fleet and of deployments.
-            yield from telemetry.fleet(self.connected.inventory())
-            yield from telemetry.deployments(self.world.books)
+            yield from telemetry.fleet(waking.connected.inventory())
+            yield from telemetry.deployments(waking.world.books)
             if self._alerted is not None:
                 yield telemetry.alerts(self._alerted.results)

@@ -45,7 +45,6 @@ class TurnCounts:
     """Counts for the operator's own metrics and for its liveness probe."""
 
     turns: int = 0
-    failed: int = 0
     seconds: float = 0.0
     running: dict[str, float] = field(default_factory=dict)
     failures: Counter[str] = field(default_factory=Counter)
@@ -165,7 +164,6 @@ class Wakes:
         try:
             again = await self._turn(key)
         except Exception as error:
-            self.counts.failed += 1
             self.counts.failures[_reason(error)] += 1
             state.failures += 1
             passes = isinstance(error, KubeError) and error.passes

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from plimsoll.facts.histograms import Histogram, is_cumulative
-from plimsoll.facts.pod_sample import PodSample
+from plimsoll.facts.pod_sample import PodKey, PodSample
 from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, HISTOGRAMS, MOST_SHARE, SHARES, Vocabulary
 
 Rows = Iterable[Mapping[str, Any]]
-PodKey = tuple[str, str]
-"""Namespace and name."""
 Figures = dict[PodKey, dict[str, Any]]
 """Fields of samples by pod."""
 LOAD: Final = {**GAUGES, "kvCapacity": "kv_tokens"}

@@ -14,8 +14,8 @@ from math import ceil
 from typing import Final, Protocol
 
 from plimsoll.facts.histograms import Histogram
-from plimsoll.facts.pod_sample import PodSample
-from plimsoll.prometheus.answers import Part, PodKey, part_of, samples_of
+from plimsoll.facts.pod_sample import PodKey, PodSample
+from plimsoll.prometheus.answers import Part, part_of, samples_of
 from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.queries import ALL_SERIES, TURN_S, TURNS, Selector, queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary

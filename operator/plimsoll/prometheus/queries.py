@@ -34,8 +34,6 @@ TURNS: Final = (
 )  # fmt: skip
 """Histograms take turns, one each fifteen seconds: those that latency limits are about come every three turns, the others every nine."""
 TURN_S: Final = 15.0
-LARGEST: Final = 12
-"""The most queries of one tick."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,3 @@ def is_closed(query: str) -> bool:
         elif char in CLOSERS.values() and (not open_ or open_.pop() != char):
             return False
     return not open_ and quote in ("", "#")
-
-
-__all__ = ["WakeQueries", "Woken", "is_closed"]

@@ -35,12 +35,10 @@ class Direction:
     @property
     def mark(self) -> tuple[object, ...]:
         """What of it a turn acts on. Messages are not part of it, as figures in them change all the time."""
-        step = self.record.retune.step
-        state = None if step is None else (step.id, step.phase, step.rolled)
         return (
             self.record.replicas,
             self.record.shares,
-            state,
+            self.record.under_way,
             tuple((one.type, one.status, one.reason, one.besides) for one in self.told),
         )
 

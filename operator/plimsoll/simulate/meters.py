@@ -25,6 +25,7 @@ LATENCY_BUCKETS: Final = (
 TOKEN_BUCKETS: Final = tuple(float(digit * 10**power) for power in range(6) for digit in (1, 2, 5))
 """Of lengths. The engine stops at its longest request; further buckets would repeat the last count."""
 
+_LEAST: Final = 0.001
 _FINER: Final = 1.05
 """Inner edges stand at most 5% apart: a quantile read from them is off by no more."""
 
@@ -32,10 +33,10 @@ _FINER: Final = 1.05
 class Edges:
     """Exported edges and what stands between them."""
 
-    def __init__(self, exported: Sequence[float], finer: float | None = _FINER, least: float = 0.001) -> None:
+    def __init__(self, exported: Sequence[float], finer: float | None = _FINER) -> None:
         inner = list(exported)
         if finer is not None:
-            edge = least
+            edge = _LEAST
             while edge < exported[-1]:
                 inner.append(edge)
                 edge *= finer

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from plimsoll.control.decision import RISING
-from plimsoll.control.samples import PodSample
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate

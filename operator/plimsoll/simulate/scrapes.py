@@ -10,8 +10,8 @@ from math import inf
 from random import Random
 from typing import Final
 
-from plimsoll.control.samples import PodSample
 from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.simulate import meters
 from plimsoll.simulate.estate import Instance
 from plimsoll.simulate.world import World

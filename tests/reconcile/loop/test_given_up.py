@@ -12,7 +12,8 @@ from plimsoll.control.record import Record
 from plimsoll.control.retune import RetuneMemory
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.decide import decide
-from plimsoll.reconcile.loop.situations import Grounds, SetsSeen, situation_of
+from plimsoll.reconcile.loop.grounds import Grounds
+from plimsoll.reconcile.loop.situations import SetsSeen, situation_of
 from plimsoll.reconcile.loop.subject import Subject, subject_of
 from plimsoll.reconcile.seen import Seen
 from tests.control.situations import signals

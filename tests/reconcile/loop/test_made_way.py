@@ -83,7 +83,7 @@ def test_while_a_turn_takes_long_it_is_told_once() -> None:
     told = [one.message for one in stage.news if one.reason == "StartFailed"]
     assert len(told) == 1
     assert f"on {CHEAP} have failed for 13 minutes or more; 2 of" in told[0]
-    left_alone = control._known[KEY].record.memory.of("serve").blocked
+    left_alone = control._knows.known[KEY].record.memory.of("serve").blocked
     assert [one.retry_s for one in left_alone.values()] == [60.0]
     stage.turn(world)
     assert stage.by_gpu == {CHEAP: 0, DEAR: 3}

@@ -15,7 +15,9 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.plan import Hardware
 from plimsoll.reconcile.decide import decide
-from plimsoll.reconcile.loop.situations import Grounds, leaders, live, replicas_of, serving_set
+from plimsoll.reconcile.loop.grounds import Grounds
+from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
+from plimsoll.reconcile.loop.situations import serving_set
 from plimsoll.reconcile.loop.subject import subject_of
 from tests.planning.asking import inventory, pool
 from tests.reconcile.loop.test_given_up import EDITS, edited, situation

@@ -5,6 +5,7 @@ Waiting for a node, a quota or an image is no failure of the set: another set wo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -46,23 +47,27 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
 
 
 def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
-    """What is seen, with engines that have just come back taken as loading: one that dies again and again is ready in between. And in how
-    many seconds the first of them counts as ready; None where there is none."""
-    waits = [left for seen in serving.sets for pod in seen.pods if (left := _wait_s(pod, now)) > 0]
+    """As `proven`, of engines that have just come back: one that dies again and again is ready in between."""
+    return proven(serving, lambda _, pod: pod.restarts > 0, STEADY_SECONDS, now)
+
+
+def proven(
+    serving: Serving, which: Callable[[SetSeen, PodSeen], bool], seconds: float, now: float
+) -> tuple[Serving, float | None]:
+    """What is seen, with those of these pods that have not been ready for so many seconds taken as loading. And in how many seconds the first
+    of them counts as ready; None where there is none."""
+
+    def wait_s(seen: SetSeen, pod: PodSeen) -> float:
+        return pod.since + seconds - now if pod.stage is Stage.READY and which(seen, pod) else 0.0
+
+    def shown(seen: SetSeen, pod: PodSeen) -> PodSeen:
+        return replace(pod, stage=Stage.LOADING) if wait_s(seen, pod) > 0 else pod
+
+    waits = [left for seen in serving.sets for pod in seen.pods if (left := wait_s(seen, pod)) > 0]
     if not waits:
         return serving, None
-
-    def shown(pod: PodSeen) -> PodSeen:
-        return replace(pod, stage=Stage.LOADING) if _wait_s(pod, now) > 0 else pod
-
-    sets = tuple(replace(seen, pods=tuple(map(shown, seen.pods))) for seen in serving.sets)
-    return replace(serving, sets=sets), min(waits)
-
-
-def _wait_s(pod: PodSeen, now: float) -> float:
-    """In how many seconds an engine that came back counts as ready; 0 for all others."""
-    back = pod.restarts and pod.stage is Stage.READY
-    return max(0.0, pod.since + STEADY_SECONDS - now) if back else 0.0
+    sets = (replace(seen, pods=tuple(shown(seen, pod) for pod in seen.pods)) for seen in serving.sets)
+    return replace(serving, sets=tuple(sets)), min(waits)
 
 
 def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:

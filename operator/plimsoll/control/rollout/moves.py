@@ -6,16 +6,16 @@ crash between two writes, or a change of mind on the way, only gives this functi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from plimsoll.control.rollout.failing import failure, look_again
+from plimsoll.control.rollout.failing import failure, look_again, proven
 from plimsoll.control.rollout.groups import leaders, let_go, numbers
 from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import Rollout, State, Target, Wanted
-from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import NOWHERE, Serving, SetSeen, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     spent = [seen for seen in others if seen not in old and not seen.failed]
     unproven = None
     if old or spent:
-        serving, unproven = _proven(serving, ours, rules.proven_seconds, now)
+        serving, unproven = proven(serving, lambda seen, _: seen.name in ours, rules.proven_seconds, now)
     failures = {
         one.name: why
         for one in wanted
@@ -94,27 +94,6 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         targets=(*rollout.targets, *(Target(name=one.name, replicas=0, state="Draining") for one in spent)),
         look_again_seconds=_soonest(rollout.look_again_seconds, unproven),
     )
-
-
-def _proven(serving: Serving, ours: Set[str], seconds: int, now: float) -> tuple[Serving, float | None]:
-    """What is seen, with new pods that have been ready only for a moment taken as loading; and in how many seconds the next one counts."""
-    waits = [
-        pod.since + seconds - now
-        for seen in serving.sets
-        if seen.name in ours
-        for pod in seen.pods
-        if pod.stage is Stage.READY and now - pod.since < seconds
-    ]
-
-    def shown(pod: PodSeen) -> PodSeen:
-        young = pod.stage is Stage.READY and now - pod.since < seconds
-        return replace(pod, stage=Stage.LOADING) if young else pod
-
-    sets = (
-        replace(seen, pods=tuple(map(shown, seen.pods))) if seen.name in ours else seen
-        for seen in serving.sets
-    )
-    return replace(serving, sets=tuple(sets)), min(waits, default=None)
 
 
 def _settling(scene: _Scene) -> Rollout:

@@ -162,7 +162,7 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         return Judged(record=replace(record, replicas=None), told=_tuned(tick, case, record, signals))
     if subject.zero is not None:
         record = replace(record, busy_at=_busy_at(tick, case, signals))
-    before = record.replicas if record.replicas is not None else subject.replicas
+    before = case.asked_before
     news: tuple[News, ...] = ()
     weight = weights(situation.roles[0].sets)
     wish = standing(before, role, decision.memory.of(role.role), subject.bounds, weight)

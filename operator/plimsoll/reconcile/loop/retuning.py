@@ -28,11 +28,7 @@ REPLANNED = "the plan was made anew"
 
 def retuning_gpus(cases: Mapping[str, Case]) -> dict[str, float]:
     """GPUs of sets that a retune moves now, by deployment."""
-    return {
-        key: sum(each.gpus * each.replicas for each in case.subject.sets)
-        for key, case in cases.items()
-        if case.record.retune.step is not None
-    }
+    return {key: case.subject.gpus for key, case in cases.items() if case.record.retune.step is not None}
 
 
 def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: dict[str, float]) -> Judged:
@@ -46,9 +42,9 @@ def retuned(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: 
     scene = _scene(tick, case, so_far, signals, retuning)
     turned = advance(scene, record.retune)
     if turned.memory.step is not None:
-        retuning[case.subject.key] = sum(each.gpus * each.replicas for each in case.subject.sets)
+        retuning[case.subject.key] = case.subject.gpus
     told = tuple(one for one in so_far.told if one.type != names.AUTOTUNE_PAUSED)
-    told += tuple(one for one in turned.told if case.subject.consent.mode != "off")
+    told += turned.told if case.subject.consent.mode != "off" else ()
     record, news = _noted(record, turned, tick.now, scene.about)
     return replace(
         so_far,
@@ -150,21 +146,15 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         data=data,
         busy=busy_of(subject, case.serving),
         scaled_at=role.up_at,
-        scaled=wish is not None and (wish != _asked_before(case) or so_far.record.shares != record.shares),
+        scaled=wish is not None and (wish != case.asked_before or so_far.record.shares != record.shares),
         fleet_gpus=tick.grounds.gpus,
-        fleet_retuning=_others(subject.key, retuning),
+        fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
 
 
 def _has_room(tick: Tick, subject: Subject) -> bool:
     return any(tick.grounds.for_set(one).replicas > 0 for one in subject.sets)
-
-
-def _others(key: str, retuning: Mapping[str, float]) -> float:
-    if key not in retuning:
-        return sum(retuning.values())
-    return sum(gpus for other, gpus in retuning.items() if other != key)
 
 
 def _passed(tick: Tick, case: Case) -> float:
@@ -180,12 +170,6 @@ def _jumped(tick: Tick, case: Case) -> float:
         return 0.0
     passed = _passed(tick, case)
     return passed - tick.law.tick_s if passed else 0.0
-
-
-def _asked_before(case: Case) -> int:
-    """Replicas that were asked for before this tick."""
-    before = case.record.replicas
-    return case.subject.replicas if before is None else before
 
 
 def _of(planned: Planned, serving: Serving, tick: Tick) -> ServingSet:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from plimsoll.control.joining import joined
 from plimsoll.facts.engines import engine_profile
 from plimsoll.facts.histograms import Histogram
-from plimsoll.facts.pod_sample import PodSample
+from plimsoll.facts.pod_sample import PodKey, PodSample
 from plimsoll.facts.serving import PodSeen
 from plimsoll.prometheus.fleet import FleetMetrics
 from plimsoll.prometheus.pods import Page, scrape
@@ -27,8 +27,6 @@ MOST_PAGES: Final = 500
 
 NOBODY: Final = Woken()
 UNASKED: Final = "the operator's config names no Prometheus (prometheusUrl) that could be asked"
-PodKey = tuple[str, str]
-"""Namespace and name; of histograms namespace and set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def matters(record: Record, stored: Record) -> bool:
         (record.replicas, record.shares, record.acts, record.noted)
         != (stored.replicas, stored.shares, stored.acts, stored.noted)
         or (new.past, new.paused_at, new.held) != (old.past, old.paused_at, old.held)
-        or _step(record) != _step(stored)
+        or record.under_way != stored.under_way
     )
 
 
@@ -40,11 +40,6 @@ def taught(record: Record, stored: Record) -> bool:
     return _lessons(record) != _lessons(stored) or any(
         value > MORE * before.get(name, 0.0) for name, value in _fading(record).items()
     )
-
-
-def _step(record: Record) -> tuple[object, ...] | None:
-    step = record.retune.step
-    return None if step is None else (step.id, step.phase, step.rolled)
 
 
 def _lessons(record: Record) -> tuple[object, ...]:

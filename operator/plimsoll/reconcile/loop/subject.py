@@ -113,6 +113,11 @@ class Subject:
         object.__setattr__(self, "exports", exports(self.engine.metrics))
 
     @property
+    def gpus(self) -> float:
+        """Of all its replicas."""
+        return sum(each.gpus * each.replicas for each in self.sets)
+
+    @property
     def autoscaled(self) -> bool:
         return self.fixed is None and self.most is not None
 
@@ -240,6 +245,3 @@ def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
         for name in (names.ANNOTATION_RESET, names.ANNOTATION_WAKE)
         if name in metadata.annotations
     }
-
-
-__all__ = ["Asleep", "Planned", "Subject", "annotations_of", "subject_of"]

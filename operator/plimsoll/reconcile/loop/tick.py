@@ -15,10 +15,13 @@ from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.inventory import Inventory
+from plimsoll.facts.pod_sample import PodKey
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.placing.budgets import Claim
-from plimsoll.reconcile.loop.situations import Grounds, SetsSeen, leaders, live
-from plimsoll.reconcile.loop.sources import Looked, PodKey
+from plimsoll.reconcile.loop.grounds import Grounds
+from plimsoll.reconcile.loop.replicas import leaders, live
+from plimsoll.reconcile.loop.situations import SetsSeen
+from plimsoll.reconcile.loop.sources import Looked
 from plimsoll.reconcile.loop.subject import Subject
 from plimsoll.status.told import News
 from plimsoll.values import light
@@ -42,6 +45,12 @@ class Case:
     def __post_init__(self) -> None:
         if self.ready is UNREAD:
             object.__setattr__(self, "ready", leaders(self.serving))
+
+    @property
+    def asked_before(self) -> int:
+        """Replicas that were asked for before this tick."""
+        before = self.record.replicas
+        return self.subject.replicas if before is None else before
 
     def noting(self, record: Record) -> Case:
         """The same case with another record."""

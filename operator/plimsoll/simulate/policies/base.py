@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.control.record import Act
-from plimsoll.control.samples import PodSample
 from plimsoll.control.situation import Replica, ReplicaState
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.simulate.tuning import Try
 
 FRESH_S = 300.0

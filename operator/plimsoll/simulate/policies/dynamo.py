@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
-from plimsoll.control.samples import PodSample
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.simulate.policies.base import View, Wish
 
 FLOOR_EVERY_S: Final = 180.0
@@ -31,18 +31,16 @@ class Dynamo:
         requests_per_second: float,
         share: float = 1.0,
         floor_every_s: float = FLOOR_EVERY_S,
-        sensitivity: float = SENSITIVITY,
     ) -> None:
         """`share` of the profiled rate is what a replica is counted with."""
         self.slo = slo
         self.each = requests_per_second * share
         self.floor_every_s = floor_every_s
-        self.sensitivity = sensitivity
         self.settings: Mapping[str, float] = {
             "capacity_share": share,
             "capacity_rps": self.each,
             "floor_every_s": floor_every_s,
-            "sensitivity": sensitivity,
+            "sensitivity": SENSITIVITY,
         }
         self._before: dict[str, PodSample] = {}
         self._last: dict[str, PodSample] = {}
@@ -77,10 +75,8 @@ class Dynamo:
                 "Late",
                 f"every replica is at {min(strains):.1f}x a target or more",
             )
-        if max(strains) < self.sensitivity and view.told > floor:
-            return Wish(
-                view.told - 1, "Early", f"every replica is under {self.sensitivity:.0%} of its targets"
-            )
+        if max(strains) < SENSITIVITY and view.told > floor:
+            return Wish(view.told - 1, "Early", f"every replica is under {SENSITIVITY:.0%} of its targets")
         return None
 
     def _set_floor(self, view: View) -> None:

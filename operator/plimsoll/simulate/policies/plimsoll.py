@@ -144,7 +144,7 @@ class Plimsoll:
             signals=signals,
             role=role,
             decision=decision,
-            most=(self.sets[place].hardware if self.sets else self.hardware).most,
+            most=self._hardware(place).most,
             room=any(self._room(at, each) > 0 for at, each in enumerate(sets)),
         )
         return change, retuning.acts
@@ -172,11 +172,13 @@ class Plimsoll:
             for place, (played, seen) in enumerate(known)
         ]
 
+    def _hardware(self, place: int) -> Hardware:
+        return self.sets[place].hardware if self.sets else self.hardware
+
     def _room(self, place: int, each: ServingSet) -> float:
         """GPUs that further replicas of a set would find, after those that are asked for and have none yet."""
-        hardware = self.sets[place].hardware if self.sets else self.hardware
         taken = sum(1 for one in each.replicas if one.scheduled is not None)
-        return max(0, hardware.most - taken - max(0, each.told - each.present)) * each.gpus
+        return max(0, self._hardware(place).most - taken - max(0, each.told - each.present)) * each.gpus
 
     def _wake(self, view: View) -> Zero | None:
         if self.zero is None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Final
 
-from plimsoll.control.samples import PodSample
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.policies.base import View, Wish
 

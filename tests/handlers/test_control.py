@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.engines import engine_facts
-from plimsoll.handlers.metrics import _token, source_of
+from plimsoll.handlers.control import _token, source_of
 from plimsoll.prometheus.vocabulary import vocabulary
 from plimsoll.reconcile.loop.sources import ByPods, ByPrometheus
 from tests.prometheus.serving import body, server

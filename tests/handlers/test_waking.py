@@ -7,10 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.handlers.life import Life
 from plimsoll.handlers.options import Options
-from plimsoll.handlers.restored import restored
-from plimsoll.reconcile.resources import Resources
+from plimsoll.handlers.waking import Waking
+from plimsoll.kube.pace import Pace
 
 KEY = "team/chat"
 
@@ -18,6 +17,14 @@ KEY = "team/chat"
 def body(uid: str, version: int) -> dict[str, Any]:
     about = {"uid": uid, "namespace": "team", "name": "chat", "resourceVersion": str(version)}
     return {"metadata": about, "spec": {"replicas": version}}
+
+
+def waking(**parts: Any) -> Waking:
+    """Without a cluster, and with these in place of its own parts."""
+    made = Waking(Options(), cast(Any, None), Pace())
+    for name, part in parts.items():
+        setattr(made, name, SimpleNamespace(**part))
+    return made
 
 
 @pytest.mark.parametrize(
@@ -35,22 +42,21 @@ def test_what_was_known_of_a_resource_goes_with_it_though_another_bears_its_name
     told: list[tuple[str, int | None]], forgotten: int
 ) -> None:
     calls: list[str] = []
-    life = Life(Options())
-    life.resources = Resources()
-    life.connected = cast(Any, SimpleNamespace(forget=lambda uid: None, select=lambda _: None))
-    life.world = cast(Any, SimpleNamespace(forget=calls.append))
-    life.wakes = cast(Any, SimpleNamespace(wake=lambda _: None))
+    alone = waking(
+        connected={"forget": lambda uid: None, "select": lambda _: None},
+        world={"forget": calls.append},
+        wakes={"wake": lambda _: None},
+    )
     for uid, version in told:
-        life._seen(KEY, uid, None if version is None else body(uid, version))
+        alone.seen(KEY, uid, None if version is None else body(uid, version))
     assert calls == [KEY] * forgotten
 
 
 def test_after_the_data_of_the_cluster_were_restored_each_status_is_written_anew_in_a_turn() -> None:
     calls: list[str] = []
-    life = Life(Options())
-    life.connected = cast(Any, SimpleNamespace(restored=calls.append))
-    life.world = cast(Any, SimpleNamespace(untold=set()))
-    life.wakes = cast(Any, SimpleNamespace(wake=calls.append))
-    restored(life, KEY, "a")
+    alone = waking(
+        connected={"restored": calls.append}, world={"untold": set()}, wakes={"wake": calls.append}
+    )
+    alone.restored(KEY, "a")
     assert calls == ["a", KEY]
-    assert life.world.untold == {KEY}
+    assert alone.world.untold == {KEY}

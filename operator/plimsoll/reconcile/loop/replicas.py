@@ -1,0 +1,113 @@
+"""Replicas as the control law takes them, from the pods that are seen of each: one pod, or a group of pods over nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from plimsoll.control.rollout.failing import NOT_THE_ENGINES
+from plimsoll.control.situation import Replica, ReplicaState
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.kube.pod_seen import NODE_LOST
+
+_WORST = (
+    Stage.LEAVING,
+    Stage.FAILED,
+    Stage.UNSCHEDULED,
+    Stage.GATED,
+    Stage.PULLING,
+    Stage.LOADING,
+    Stage.READY,
+)
+_STATES = {
+    Stage.LEAVING: ReplicaState.LEAVING,
+    Stage.FAILED: ReplicaState.FAILED,
+    Stage.UNSCHEDULED: ReplicaState.UNSCHEDULABLE,
+    Stage.GATED: ReplicaState.QUEUED,
+    Stage.READY: ReplicaState.READY,
+}
+
+
+def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
+    """Pods of each replica that is ready, the leader first, by set and replica."""
+    return {
+        (seen.name, pods[0].uid): pods
+        for seen in serving.sets
+        for pods in _replicas(seen)
+        if _stage(seen, pods) is Stage.READY
+    }
+
+
+def live(
+    ready: Mapping[tuple[str, str], tuple[PodSeen, ...]], names: Iterable[str] | None = None
+) -> dict[str, str]:
+    """UIDs of the leaders of these replicas, by the pods' names; `names` are the sets that count, None all of them."""
+    chosen = None if names is None else set(names)
+    return {
+        pods[0].name: pods[0].uid for (name, _), pods in ready.items() if chosen is None or name in chosen
+    }
+
+
+def replicas_of(seen: SetSeen, *, node_coming: bool) -> tuple[Replica, ...]:
+    return tuple(_replica(seen, pods, node_coming=node_coming) for pods in _replicas(seen))
+
+
+def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:
+    """Pods of each replica, the leader first; of one whose leader is not there yet nothing can be told.
+
+    A pod that has ended is no replica any more; neither it nor one whose node is silent says how the next one starts.
+    """
+    there = [pod for pod in seen.pods if not pod.ended and pod.reason != NODE_LOST]
+    if seen.pods_per_replica == 1:
+        for pod in there:
+            yield (pod,)
+        return
+    groups: dict[int | None, list[PodSeen]] = {}
+    for pod in there:
+        groups.setdefault(pod.group, []).append(pod)
+    for number in sorted(groups, key=lambda number: -1 if number is None else number):
+        pods = sorted(groups[number], key=lambda pod: (pod.rank, pod.created, pod.name))
+        yield tuple(pods)
+
+
+def _stage(seen: SetSeen, pods: tuple[PodSeen, ...]) -> Stage:
+    if seen.pods_per_replica == 1:
+        return pods[0].stage
+    staying = [pod for pod in pods if pod.stage is not Stage.LEAVING]
+    if not staying:
+        return Stage.LEAVING
+    worst = min((pod.stage for pod in staying), key=_WORST.index)
+    return Stage.LOADING if worst is Stage.READY and len(staying) < seen.pods_per_replica else worst
+
+
+def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> Replica:
+    stage = _stage(seen, pods)
+    state = _STATES.get(stage, ReplicaState.STARTING)
+    if node_coming and state is ReplicaState.UNSCHEDULABLE:
+        state = ReplicaState.NODE_COMING
+    outside = stage is Stage.FAILED and all(
+        pod.reason in NOT_THE_ENGINES for pod in pods if pod.stage is Stage.FAILED
+    )
+    if len(pods) == 1:
+        pod = pods[0]
+        return Replica(
+            id=pod.uid,
+            state=state,
+            since=pod.since,
+            created=pod.created,
+            scheduled=pod.scheduled,
+            restarts=pod.restarts,
+            outside=outside,
+            unready=pod.unready,
+        )
+    scheduled = [pod.scheduled for pod in pods]
+    unready = [pod.unready for pod in pods if pod.unready is not None]
+    return Replica(
+        id=pods[0].uid,
+        state=state,
+        since=max(pod.since for pod in pods),
+        created=min(pod.created for pod in pods),
+        scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
+        restarts=sum(pod.restarts for pod in pods),
+        outside=outside,
+        unready=min(unready, default=None),
+    )
