@@ -104,6 +104,15 @@ def test_an_old_name_beside_the_new_one_counts_once():
     assert sample(both).kv_fraction == 0.25
 
 
+@pytest.mark.parametrize(
+    "after", [" 1700000000.123", ' # {trace_id="a} b"} 0.5', " 1.7e9 # {} 0.5 1.7e9", " # {"]
+)
+def test_what_stands_behind_a_value_is_no_value(after: str) -> None:
+    """A time, or an example, as a page in OpenMetrics has them."""
+    lines = [line if not line or line.startswith("#") else f"{line}{after}" for line in PAGE.split("\n")]
+    assert sample("\n".join((*lines, "# EOF"))) == sample(PAGE)
+
+
 def test_another_engine_is_read_by_its_own_words():
     page = (
         'sglang:num_running_reqs{a="b"} 4\nsglang:token_usage 0.5\nsglang:max_total_num_tokens 9000\n'
