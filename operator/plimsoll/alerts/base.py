@@ -22,10 +22,17 @@ class Level:
     """How long it must hold, as Prometheus writes times."""
     where: str = ""
     """From where on, where an alert has several levels: `above 5%`."""
+    keeps: str = ""
+    """How long it still fires once that does not hold any more, where what it tells of comes and goes."""
 
     @property
     def told(self) -> str:
         return f"{self.severity} {self.where}".rstrip()
+
+    @property
+    def lasts(self) -> str:
+        """As pages tell it."""
+        return f"{self.lasting}, and still {self.keeps} later" if self.keeps else self.lasting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

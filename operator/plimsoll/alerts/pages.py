@@ -129,7 +129,7 @@ def runbook(alert: Alert, before: str = "") -> str:
     """The page of one alert; what people wrote on it stays."""
     _, mark, written = before.partition(MARK)
     body = written if mark else SKELETON
-    severities = ", ".join(f"{level.told} after {level.lasting}" for level in alert.levels)
+    severities = ", ".join(f"{level.told} after {level.lasts}" for level in alert.levels)
     return (
         f"# {alert.alert}\n\n{_plain(alert.summary)}\n\n{_plain(alert.description)}\n\n"
         f"Severity: {severities}. The rule stands in [files/rules.yaml](../../charts/plimsoll/files/rules.yaml), "
@@ -163,7 +163,7 @@ def _alert_rows() -> Iterator[str]:
     for alert in ALERTS:
         for level in alert.levels:
             page = alert.runbook.removeprefix("docs/")
-            yield f"| [{alert.alert}]({page}) | {level.told} | {level.lasting} | {_plain(alert.summary)} |\n"
+            yield f"| [{alert.alert}]({page}) | {level.told} | {level.lasts} | {_plain(alert.summary)} |\n"
 
 
 def _sources(expr: str) -> str:
