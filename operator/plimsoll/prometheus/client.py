@@ -33,6 +33,8 @@ NO_ANSWER: Final = "no answer in time"
 NO_CONNECTION: Final = "no connection"
 REFUSALS: Final = tuple(f"HTTP {code}: " for code in (400, 413, 414, 422))
 """How errors begin that are about the question itself. All other errors may pass by themselves."""
+DATA_REFUSAL: Final = "HTTP 422: "
+"""How those of them begin that may also be about the series that are there just now, of which two may be one too many to be matched."""
 SAID_MOST: Final = 300
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
@@ -168,8 +170,13 @@ def _row_by_row(response: requests.Response, *, seconds: float, **_: Any) -> Non
 
 
 def is_refusal(why: str) -> bool:
-    """Whether the same question would be refused again whenever it is asked."""
+    """Whether the same question would be refused again in a moment."""
     return why.startswith(REFUSALS)
+
+
+def is_lasting(why: str) -> bool:
+    """Whether it would be refused again whenever it is asked."""
+    return is_refusal(why) and not why.startswith(DATA_REFUSAL)
 
 
 def _words(error: BaseException) -> str:
