@@ -91,6 +91,11 @@ def test_pages_are_read_beside_the_loop_which_goes_on(monkeypatch):
         assert len(asyncio.run(run(url)).samples) == 1
 
 
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0c", "\r", "}", "{", " # {"])
+def test_a_name_of_a_model_may_hold_what_ends_lines_elsewhere(odd: str) -> None:
+    assert sample(PAGE.replace("{odd}", odd)) == sample(PAGE)
+
+
 def test_ranks_of_one_pod_add_up_and_share_their_fullness():
     second = PAGE.replace('engine="0"', 'engine="1"').replace("0.25", "0.75")
     said = sample(PAGE + second)

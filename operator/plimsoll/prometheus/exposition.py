@@ -98,7 +98,7 @@ def _share(plain: Mapping[str, list[float]], names: tuple[str, ...]) -> float | 
 
 
 def _lines(text: str, wanted: Mapping[str, object]) -> Iterator[tuple[str, str, float]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("#") or line.partition("{")[0].partition(" ")[0] not in wanted:
             continue
         found = LINE.match(line)
