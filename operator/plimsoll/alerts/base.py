@@ -12,6 +12,11 @@ NAMED: Final = "{{ $labels.llm }} -n {{ $labels.namespace }}"
 """The same as a command takes it."""
 
 
+SWINGS: Final = "5m"
+"""How long an alert about measured load still fires once it does not hold: load swings, and whoever was called is not to be called again
+by each swing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """When it fires, and how much that matters. A graver level of the same alert comes after the lighter one."""

@@ -37,6 +37,9 @@ Alerts about a resource have the labels `namespace` and `llm`, and `cluster` whe
 |---|---|---|---|
 """
 _TABLE_HEAD: Final = """
+An alert fires once it has lasted for so long; one that says how long later it still does (`keep_firing_for`: Prometheus 2.42 or later, and a CRD of its operator that
+knows the field) is about what swings, and calls nobody again at each swing.
+
 Latency and failed requests are held against the resource's own `spec.slo`; what it does not promise raises no alert. Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
 
 | threshold | value | meaning |

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import ENOUGH, SAME, SLO, TTFT
 from plimsoll.alerts.thresholds import SLO_ACT
 
@@ -19,12 +19,13 @@ TTFT_OVER_SLO: Final = Alert(
         "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
     ),
     levels=(
-        Level("warning", f"{TTFT} > {SAME} {_LIMIT} {ENOUGH}", "5m", "above the promise"),
+        Level("warning", f"{TTFT} > {SAME} {_LIMIT} {ENOUGH}", "5m", "above the promise", keeps=SWINGS),
         Level(
             "critical",
             f"{TTFT} > {SAME} ({SLO_ACT} * {_LIMIT}) {ENOUGH}",
             "5m",
             f"above {SLO_ACT} times the promise",
+            keeps=SWINGS,
         ),
     ),
 )
