@@ -45,6 +45,24 @@ def test_each_question_has_its_answer():
     assert result.answers["b"][0]["metric"] == {"q": 'y{z!="1"}'}
 
 
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_who_sends_questions_elsewhere_is_told_and_not_followed(status: int):
+    """A question would go there without its text: what is refused then is no fault of the question."""
+
+    async def run(url):
+        client = Prometheus(url, deadline_s=600.0)
+        try:
+            return await client.ask({"a": "x"}, rows_of)
+        finally:
+            client.close()
+
+    with server(lambda _: (status, b""), location="https://sso.example/login?state=secret") as url:
+        errors = asyncio.run(run(url)).errors
+    assert errors == {
+        "a": f"HTTP {status}: sent on to https://sso.example/login; prometheusUrl has to name where it answers"
+    }
+
+
 def test_an_answer_that_may_lack_series_counts_and_says_so():
     """As one of Thanos, of which a store is away."""
     status, said = body(vector(({}, 1)))

@@ -35,6 +35,8 @@ REFUSALS: Final = tuple(f"HTTP {code}: " for code in (400, 413, 414, 422))
 """How errors begin that are about the question itself. All other errors may pass by themselves."""
 DATA_REFUSAL: Final = "HTTP 422: "
 """How those of them begin that may also be about the series that are there just now, of which two may be one too many to be matched."""
+SENT_ON: Final = (301, 302, 303)
+"""Statuses with which a question would go elsewhere without its text."""
 SAID_MOST: Final = 300
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
@@ -159,6 +161,11 @@ class _Forms(requests.Session):
 def _row_by_row(response: requests.Response, *, seconds: float, own: threading.local, **_: Any) -> None:
     """Make the response's JSON one whose rows are read one by one. The client takes them out of what should be the whole answer, which has to
     come within the deadline. What it may lack is noted beside it, for the thread that asked."""
+    if response.status_code in SENT_ON:
+        where = response.headers.get("Location", "").partition("?")[0]
+        raise PrometheusApiClientException(
+            f"HTTP {response.status_code}: sent on to {where}; prometheusUrl has to name where it answers"
+        )
     until = time.monotonic() + seconds
 
     def parts() -> Iterator[bytes]:
