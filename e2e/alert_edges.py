@@ -119,7 +119,7 @@ EDGES: Final[Mapping[str, Edge]] = {
     "LONG_PROMPT": Edge(
         lambda at: {**spikes(0.02, 0.2), **lengths(at)}, ("PrefillContention",)
     ),
-    "STALL": Edge(lambda at: gaps(0.03 * at, 0.09), ("TensorParallelStall",)),
+    "STALL": Edge(lambda at: gaps(0.027 * at, 0.09), ("TensorParallelStall",)),
     "PREDICTION": Edge(lambda at: {MEASURED: steady(100_000 * (1 - at))}, ("PredictionError",)),
     "RESTARTS": Edge(lambda at: {RESTARTS: rising(at / 15)}, ("CrashLoop!",)),
     "FAILING": Edge(lambda at: {FAILED: rising(10 * at)}, ("TurnsFailing",)),

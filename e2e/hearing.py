@@ -18,8 +18,10 @@ TOKEN: Final = "a-token-of-some-length"
 
 
 def shipped(lasting: str = "0s") -> dict[str, Any]:
-    """The rules of the chart, which fire once they have held for so long, in place of minutes."""
-    text = re.sub(r"^( *)for: .*$", rf"\1for: {lasting}", RULES.read_text(), flags=re.MULTILINE)
+    """The rules of the chart, which fire once they have held for so long and as long after, in place of minutes."""
+    text = re.sub(
+        r"^( *)((?:keep_firing_)?for): .*$", rf"\1\2: {lasting}", RULES.read_text(), flags=re.MULTILINE
+    )
     rules: dict[str, Any] = yaml.safe_load(text.replace("interval: 1m", "interval: 1s"))
     return rules
 

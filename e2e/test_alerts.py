@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,10 @@ def test_every_alert_fires_when_it_should_and_no_other_does(tmp_path: Path) -> N
 
 def test_beyond_each_number_its_alert_fires_and_just_before_it_does_not(tmp_path: Path) -> None:
     assert set(alert_edges.EDGES) == set(TABLE)
-    file = tmp_path / "tests.json"
-    file.write_text(json.dumps(alert_cases.tests(str(RULES), alert_edges.cases())))
+    file, rules = tmp_path / "tests.json", tmp_path / "rules.yaml"
+    # What fires is to be what holds: a queue that shrinks was longer a moment before.
+    rules.write_text(re.sub(r"^ *keep_firing_for: .*\n", "", RULES.read_text(), flags=re.MULTILINE))
+    file.write_text(json.dumps(alert_cases.tests(str(rules), alert_edges.cases())))
     said = promtool("test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
 

@@ -28,14 +28,22 @@ from plimsoll.alerts.records import (
     Record,
 )
 from plimsoll.alerts.rules import rules
+from plimsoll.alerts.waiting_for_gpus import WAITING_FOR_GPUS
+from plimsoll.alerts.waiting_for_nodes import WAITING_FOR_NODES
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.control.law import Law
+from plimsoll.control.situation import NODE_LEAST_S
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.handlers.alerted import MOST_ALERTS, PATH
 from plimsoll.prometheus import own
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "runbooks"
+
+LAW = Law()
+SLOWLY_S = 180.0
+"""For a scrape and two groups of rules, each once a minute."""
 
 every_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 
@@ -182,6 +190,26 @@ def test_what_rules_add_up_or_hold_together_is_of_one_cluster() -> None:
     assert len(grouped) > 50
     plain = [expr for expr in exprs if re.search(r"\b(?:sum|avg|max|min|count) ?\((?!.*\bby\b)", expr)]
     assert plain == [], "adds up all clusters"
+
+
+@pytest.mark.parametrize(
+    ("alert", "given_up"), [(WAITING_FOR_GPUS, LAW.withdraw_s), (WAITING_FOR_NODES, NODE_LEAST_S)]
+)
+def test_a_replica_without_a_place_is_told_of_before_the_law_gives_it_up(
+    alert: Alert, given_up: float
+) -> None:
+    """Else nobody would ever be told of those that are asked for again and again."""
+    (level,) = alert.levels
+    assert minutes(level.lasting) * 60 + SLOWLY_S < given_up
+
+
+def test_an_alert_about_missing_gpus_lasts_while_replicas_are_given_up_and_asked_for_again() -> None:
+    (level,) = WAITING_FOR_GPUS.levels
+    assert minutes(level.keeps) * 60 > LAW.retry_most_s + minutes(level.lasting) * 60 + SLOWLY_S
+
+
+def minutes(text: str) -> int:
+    return int(text.removesuffix("m"))
 
 
 def _exported() -> set[str]:

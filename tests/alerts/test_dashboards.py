@@ -232,6 +232,17 @@ def test_the_fleet_leads_to_the_deployment_that_a_curve_is_of() -> None:
         assert told == ([url] if "{{llm}}" in legends else []), one["title"]
 
 
+def test_a_deployment_whose_name_begins_with_another_s_has_its_pods_for_itself() -> None:
+    (page,) = (one.to_data() for one in DASHBOARDS if one.uid == "plimsoll-deployment")
+    selected = {pod for query in queries(page) for pod in re.findall('pod=~"([^"]+)"', query)}
+    ours = ("llama-0a1b2c3d-7c9f8d6b-x2k4p", "llama-0a1b2c3d-0", "llama-0a1b2c3d-0-1")
+    others = [f"llama-20260101{pod.removeprefix('llama')}" for pod in ours]
+    for pods in selected:
+        of_llama = re.compile(pods.replace("$llm", "llama"))
+        assert [pod for pod in (*ours, *others) if of_llama.fullmatch(pod)] == [*ours]
+    assert selected
+
+
 def test_links_lead_to_dashboards_that_there_are() -> None:
     there = {f"/d/{one.uid}" for one in DASHBOARDS}
     assert {url for one in DASHBOARDS for _, url in one.links} <= there

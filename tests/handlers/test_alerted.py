@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from plimsoll.handlers import alerted
+from plimsoll.handlers import alerted, serving
 from plimsoll.handlers.alerted import LONGEST_BODY, MOST_ALERTS, Alerted, AlertsOptions
 from plimsoll.kube.certificates import made
 
@@ -69,6 +69,26 @@ class Place:
         ):
             await answer.read()
             return answer.status
+
+    async def begin(self, rest: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection on which a message begins, or is, with these bytes after its first lines."""
+        context = ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.webhook.port, ssl=context)
+        writer.write(b"POST /alerts HTTP/1.1\r\nHost: a\r\n" + rest)
+        await writer.drain()
+        return reader, writer
+
+    def hears(self, rest: bytes) -> bytes:
+        """The status of the answer to such a message."""
+        statuses = []
+
+        async def raw(_: Send) -> None:
+            reader, writer = await self.begin(rest)
+            statuses.append((await reader.readline()).split()[1])
+            writer.close()
+
+        self.during(raw)
+        return statuses[0]
 
     def during(
         self,
@@ -169,17 +189,53 @@ def test_nobody_is_heard_without_the_token(place: Place, token: str) -> None:
 
 
 def test_a_token_that_is_no_text_is_a_wrong_one(place: Place) -> None:
-    async def raw(_: Send) -> None:
-        context = ssl.create_default_context(cafile=str(place.folder / "ca.crt"))
-        reader, writer = await asyncio.open_connection("127.0.0.1", place.webhook.port, ssl=context)
-        writer.write(
-            b"POST /alerts HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nAuthorization: Bearer \xfc\r\n\r\n"
-        )
-        assert (await reader.readline()).split()[1] == b"401"
-        writer.close()
-        await writer.wait_closed()
+    assert place.hears(b"Content-Length: 0\r\nAuthorization: Bearer \xfc\r\n\r\n") == b"401"
+    assert place.webhook.results == {"refused": 1}
 
-    assert place.during(raw) == {"refused": 1}
+
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        (b"Content-Length: 9\r\nContent-Encoding: gzip\r\n\r\nno gzip..", b"400"),
+        (b"Content-Length: 9\r\n\r\nand", b"408"),
+    ],
+    ids=["packed in another way", "never whole"],
+)
+def test_a_body_that_cannot_be_had_is_refused(
+    place: Place, monkeypatch: pytest.MonkeyPatch, rest: bytes, status: bytes
+) -> None:
+    monkeypatch.setattr(alerted, "BODY_SECONDS", 0.05)
+    assert place.hears(b"Authorization: Bearer %s\r\n%s" % (TOKEN.encode(), rest)) == status
+    assert place.webhook.results == {"refused": 1}
+
+
+def test_a_sender_that_leaves_in_the_middle_is_no_error_of_ours(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def leave(send: Send) -> None:
+        del send
+        _, writer = await place.begin(
+            b"Authorization: Bearer %s\r\nContent-Length: 9\r\n\r\nand" % TOKEN.encode()
+        )
+        writer.close()
+        while not place.webhook.results:
+            await asyncio.sleep(0.005)
+
+    assert place.during(leave) == {"refused": 1}
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_who_never_asks_to_the_end_does_not_keep_its_connection(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "IDLE_SECONDS", 0.05)
+
+    async def dawdle(send: Send) -> None:
+        del send
+        reader, _ = await place.begin(b"Authorization:")
+        assert await asyncio.wait_for(reader.read(), 60) == b""
+
+    assert place.during(dawdle) == {}
 
 
 def test_a_message_that_is_too_large_is_refused(place: Place) -> None:

@@ -30,9 +30,12 @@ class _Served(ThreadingHTTPServer):
 
 @contextmanager
 def server(
-    answer: Answer, tls: ssl.SSLContext | None = None, heard: Callable[[Message], None] = lambda _: None
+    answer: Answer,
+    tls: ssl.SSLContext | None = None,
+    heard: Callable[[Message], None] = lambda _: None,
+    location: str = "",
 ) -> Iterator[str]:
-    """`heard` is told the headers of each question."""
+    """`heard` is told the headers of each question; `location` is where it says to go instead."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -48,6 +51,8 @@ def server(
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
+                if location:
+                    self.send_header("Location", location)
                 self.end_headers()
                 self.wfile.write(data)
             except OSError:

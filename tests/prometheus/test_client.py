@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -42,6 +43,32 @@ def test_each_question_has_its_answer():
     assert result.reachable
     assert result.errors == {}
     assert result.answers["b"][0]["metric"] == {"q": 'y{z!="1"}'}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_who_sends_questions_elsewhere_is_told_and_not_followed(status: int):
+    """A question would go there without its text: what is refused then is no fault of the question."""
+
+    async def run(url):
+        client = Prometheus(url, deadline_s=600.0)
+        try:
+            return await client.ask({"a": "x"}, rows_of)
+        finally:
+            client.close()
+
+    with server(lambda _: (status, b""), location="https://sso.example/login?state=secret") as url:
+        errors = asyncio.run(run(url)).errors
+    assert errors == {
+        "a": f"HTTP {status}: sent on to https://sso.example/login; prometheusUrl has to name where it answers"
+    }
+
+
+def test_an_answer_that_may_lack_series_counts_and_says_so():
+    """As one of Thanos, of which a store is away."""
+    status, said = body(vector(({}, 1)))
+    result = asked(lambda _: (status, said[:-1] + b', "warnings": ["store a is away"]}'), {"a": "x"})
+    assert (len(result.answers["a"]), result.errors) == (1, {})
+    assert result.partial == {"a": "not whole: store a is away"}
 
 
 def test_an_answer_larger_than_what_is_taken_at_once_comes_whole():
@@ -202,6 +229,19 @@ def test_which_question_fails_is_told_until_it_is_answered_and_by_who_answers_no
 
     ttft, itl = {"ttft": refused}, {"itl": refused}
     assert asyncio.run(run()) == [{}, {}, {"load": refused}, ttft, itl, itl, itl, {}, {}]
+
+
+def test_which_answer_is_not_whole_is_told_as_what_fails_is():
+    class Halved(Source):
+        async def ask(self, questions, read):
+            answered = await super().ask(questions, read)
+            return replace(answered, partial={"load": "not whole"} if self.looks == 2 else {})
+
+    async def run():
+        metrics = FleetMetrics(Halved(), WORDS)
+        return [(await metrics.look(15.0 * look))[0].errors for look in range(3)]
+
+    assert asyncio.run(run()) == [{}, {"load": "not whole"}, {}]
 
 
 def test_a_private_authority_is_trusted_where_its_file_is_named_and_nowhere_else(tmp_path):

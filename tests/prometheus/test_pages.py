@@ -91,6 +91,11 @@ def test_pages_are_read_beside_the_loop_which_goes_on(monkeypatch):
         assert len(asyncio.run(run(url)).samples) == 1
 
 
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0c", "\r", "}", "{", " # {"])
+def test_a_name_of_a_model_may_hold_what_ends_lines_elsewhere(odd: str) -> None:
+    assert sample(PAGE.replace("{odd}", odd)) == sample(PAGE)
+
+
 def test_ranks_of_one_pod_add_up_and_share_their_fullness():
     second = PAGE.replace('engine="0"', 'engine="1"').replace("0.25", "0.75")
     said = sample(PAGE + second)
@@ -102,6 +107,15 @@ def test_ranks_of_one_pod_add_up_and_share_their_fullness():
 def test_an_old_name_beside_the_new_one_counts_once():
     both = PAGE + 'vllm:gpu_cache_usage_perc{engine="0"} 0.9\n'
     assert sample(both).kv_fraction == 0.25
+
+
+@pytest.mark.parametrize(
+    "after", [" 1700000000.123", ' # {trace_id="a} b"} 0.5', " 1.7e9 # {} 0.5 1.7e9", " # {"]
+)
+def test_what_stands_behind_a_value_is_no_value(after: str) -> None:
+    """A time, or an example, as a page in OpenMetrics has them."""
+    lines = [line if not line or line.startswith("#") else f"{line}{after}" for line in PAGE.split("\n")]
+    assert sample("\n".join((*lines, "# EOF"))) == sample(PAGE)
 
 
 def test_another_engine_is_read_by_its_own_words():

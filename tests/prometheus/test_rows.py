@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.prometheus import rows
-from plimsoll.prometheus.rows import rows_of
+from plimsoll.prometheus.rows import lack_of, rows_of
 
 TEXTS = st.text(max_size=12) | st.sampled_from(
     ['"result":[', ']},{"metric":{', '}, {"metric"', "\\", ']}, {\\"metric"']
@@ -33,6 +33,24 @@ def test_pieces_of_any_size_have_the_rows_of_the_whole(found: list[Any], compact
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "PIECE", size)
         assert list(rows_of(text(found, compact=compact))) == json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    ("beside", "lack"),
+    [
+        ({}, ""),
+        ({"warnings": ["store a: gone", "store b: gone"]}, "store a: gone; store b: gone"),
+        ({"infos": ["no counter"], "isPartial": False}, ""),
+        ({"isPartial": True}, "isPartial"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_what_an_answer_may_lack_is_told_beside_its_rows(
+    beside: dict[str, Any], lack: str, first: bool
+) -> None:
+    row = {"metric": {"warnings": 'x"warnings":["no"]', "isPartial": '"isPartial":true'}, "value": [1, "2"]}
+    data = {"data": {"resultType": "vector", "result": [row]}}
+    assert lack_of(json.dumps({**beside, **data} if first else {**data, **beside})) == lack
 
 
 def test_an_answer_that_breaks_off_is_an_error_wherever_it_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 import pytest
 
 from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Answered, Read, T
-from plimsoll.prometheus.wakes import GROUPS_MOST, LABEL, SLOW_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
+from plimsoll.prometheus.wakes import GROUPS_MOST, LABEL, RETRY_LOOKS, TOGETHER, WakeQueries, Woken, is_closed
+
+DOUBLE = "HTTP 422: many-to-many matching not allowed"
 
 
 class Gateway:
-    """Answers 3 for whoever asks, refuses what holds the word wrong, and is late with what holds the word slow."""
+    """Answers 3 for whoever asks, refuses what holds the word wrong, and while it is loaded is late with what holds the word slow and
+    refuses what holds the word double."""
 
     def __init__(self) -> None:
         self.asked: list[Mapping[str, str]] = []
@@ -31,6 +34,8 @@ class Gateway:
                 errors[about] = NO_ANSWER
             elif "wrong" in text:
                 errors[about] = "HTTP 400: parse error"
+            elif "double" in text and self.loaded:
+                errors[about] = DOUBLE
             else:
                 keys = [part.split('"')[0] for part in text.split(f'"{LABEL}", "')[1:]]
                 answers[about] = read(about, [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys])
@@ -110,11 +115,29 @@ def test_one_that_has_become_slow_silences_nobody_else() -> None:
     assert found.waiting == others
     assert found.refused == {f"team/a-{n}": NO_ANSWER for n in range(5)}
     asked = len(gateway.asked)
-    assert looked(wakes, queries, SLOW_LOOKS - 10).waiting == others
+    assert looked(wakes, queries, RETRY_LOOKS - 10).waiting == others
     assert all(list(each) == [TOGETHER] for each in gateway.asked[asked:]), "nobody waits for the slow ones"
     gateway.loaded = False
-    found = looked(wakes, queries, 2 * SLOW_LOOKS)
+    found = looked(wakes, queries, 2 * RETRY_LOOKS)
     assert found == Woken(waiting=dict.fromkeys(sorted(queries), 3.0))
+
+
+def test_one_that_is_refused_for_the_series_that_are_there_is_asked_again_later() -> None:
+    """Two pods of a gateway may export the same while one takes the other's place; who sleeps then must not sleep for ever."""
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(6)}
+    queries |= {f"team/a-{n}": "double" for n in range(2 * GROUPS_MOST)}
+    found = looked(wakes, queries, 10)
+    assert found.waiting == {key: 3.0 for key in sorted(queries) if "chat" in key}
+    assert found.refused == {key: DOUBLE for key in sorted(queries) if "chat" not in key}
+    asked = len(gateway.asked)
+    assert looked(wakes, queries, RETRY_LOOKS - 10) == found
+    assert all(list(each) == [TOGETHER] for each in gateway.asked[asked:])
+    assert looked(wakes, queries, 10) == found
+    assert max(map(len, gateway.asked)) <= GROUPS_MOST + 1
+    gateway.loaded = False
+    assert looked(wakes, queries, RETRY_LOOKS + 1) == Woken(waiting=dict.fromkeys(sorted(queries), 3.0))
 
 
 def test_one_late_answer_to_all_takes_nothing_apart() -> None:

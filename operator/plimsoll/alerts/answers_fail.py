@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import AVAILABILITY, FAILED, FINISHED, SAME
 from plimsoll.alerts.thresholds import SAMPLES
 
@@ -20,6 +20,7 @@ ANSWERS_FAIL: Final = Alert(
             "critical",
             f"{FAILED} > {SAME} (1 - {AVAILABILITY}) and {SAME} {FINISHED} >= {SAMPLES}",
             "5m",
+            keeps=SWINGS,
         ),
     ),
 )

@@ -12,6 +12,11 @@ NAMED: Final = "{{ $labels.llm }} -n {{ $labels.namespace }}"
 """The same as a command takes it."""
 
 
+SWINGS: Final = "5m"
+"""How long an alert about measured load still fires once it does not hold: load swings, and whoever was called is not to be called again
+by each swing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """When it fires, and how much that matters. A graver level of the same alert comes after the lighter one."""
@@ -22,10 +27,17 @@ class Level:
     """How long it must hold, as Prometheus writes times."""
     where: str = ""
     """From where on, where an alert has several levels: `above 5%`."""
+    keeps: str = ""
+    """How long it still fires once that does not hold any more, where what it tells of comes and goes."""
 
     @property
     def told(self) -> str:
         return f"{self.severity} {self.where}".rstrip()
+
+    @property
+    def lasts(self) -> str:
+        """As pages tell it."""
+        return f"{self.lasting}, and still {self.keeps} later" if self.keeps else self.lasting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import KV_USAGE
 from plimsoll.alerts.thresholds import KV_FULL
 
@@ -16,5 +16,5 @@ KV_PRESSURE: Final = Alert(
         "Allow more replicas (spec.scaling.max), let retuning work (spec.tuning.mode: auto), or make room: "
         "spec.memory.kvCacheDtype fp8, more GPUs a replica (spec.topology)."
     ),
-    levels=(Level("warning", f"{KV_USAGE} > {KV_FULL}", "5m"),),
+    levels=(Level("warning", f"{KV_USAGE} > {KV_FULL}", "5m", keeps=SWINGS),),
 )

@@ -37,6 +37,9 @@ Alerts about a resource have the labels `namespace` and `llm`, and `cluster` whe
 |---|---|---|---|
 """
 _TABLE_HEAD: Final = """
+An alert fires once it has lasted for so long; one that says how long later it still does (`keep_firing_for`: Prometheus 2.42 or later, and a CRD of its operator that
+knows the field) is about what swings, and calls nobody again at each swing.
+
 Latency and failed requests are held against the resource's own `spec.slo`; what it does not promise raises no alert. Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
 
 | threshold | value | meaning |
@@ -129,7 +132,7 @@ def runbook(alert: Alert, before: str = "") -> str:
     """The page of one alert; what people wrote on it stays."""
     _, mark, written = before.partition(MARK)
     body = written if mark else SKELETON
-    severities = ", ".join(f"{level.told} after {level.lasting}" for level in alert.levels)
+    severities = ", ".join(f"{level.told} after {level.lasts}" for level in alert.levels)
     return (
         f"# {alert.alert}\n\n{_plain(alert.summary)}\n\n{_plain(alert.description)}\n\n"
         f"Severity: {severities}. The rule stands in [files/rules.yaml](../../charts/plimsoll/files/rules.yaml), "
@@ -163,7 +166,7 @@ def _alert_rows() -> Iterator[str]:
     for alert in ALERTS:
         for level in alert.levels:
             page = alert.runbook.removeprefix("docs/")
-            yield f"| [{alert.alert}]({page}) | {level.told} | {level.lasting} | {_plain(alert.summary)} |\n"
+            yield f"| [{alert.alert}]({page}) | {level.told} | {level.lasts} | {_plain(alert.summary)} |\n"
 
 
 def _sources(expr: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import PREEMPTED
 from plimsoll.alerts.thresholds import PREEMPTED_ACT, PREEMPTED_WARN
 
@@ -17,7 +17,19 @@ PREEMPTION: Final = Alert(
         "otherwise allow more replicas (spec.scaling.max) or declare the load as it is (spec.workload)."
     ),
     levels=(
-        Level("warning", f"{PREEMPTED} > {PREEMPTED_WARN}", "5m", f"above {PREEMPTED_WARN.value:.0%}"),
-        Level("critical", f"{PREEMPTED} > {PREEMPTED_ACT}", "5m", f"above {PREEMPTED_ACT.value:.0%}"),
+        Level(
+            "warning",
+            f"{PREEMPTED} > {PREEMPTED_WARN}",
+            "5m",
+            f"above {PREEMPTED_WARN.value:.0%}",
+            keeps=SWINGS,
+        ),
+        Level(
+            "critical",
+            f"{PREEMPTED} > {PREEMPTED_ACT}",
+            "5m",
+            f"above {PREEMPTED_ACT.value:.0%}",
+            keeps=SWINGS,
+        ),
     ),
 )

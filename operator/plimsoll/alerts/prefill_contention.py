@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import ENOUGH, ITL, ITL_MEDIAN, PREEMPTED, PROMPT, SAME
 from plimsoll.alerts.thresholds import LONG_PROMPT, PREEMPTED_WARN, SPIKE, SPIKE_LEAST
 
@@ -24,6 +24,7 @@ PREFILL_CONTENTION: Final = Alert(
             f"{_SPIKES} and {SAME} {PROMPT} > {LONG_PROMPT} {ENOUGH} "
             f"unless {SAME} {PREEMPTED} > {PREEMPTED_WARN}",
             "10m",
+            keeps=SWINGS,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.alerts.base import Level
+from plimsoll.alerts.base import SWINGS, Level
 from plimsoll.alerts.records import ENOUGH, SAME, SLO, Record
 from plimsoll.alerts.thresholds import SLO_ACT
 
@@ -10,11 +10,12 @@ from plimsoll.alerts.thresholds import SLO_ACT
 def over_promise(seen: Record, latency: str) -> tuple[Level, ...]:
     limit = f'{SLO}{{latency="{latency}"}}'
     return (
-        Level("warning", f"{seen} > {SAME} {limit} {ENOUGH}", "5m", "above the promise"),
+        Level("warning", f"{seen} > {SAME} {limit} {ENOUGH}", "5m", "above the promise", keeps=SWINGS),
         Level(
             "critical",
             f"{seen} > {SAME} ({SLO_ACT} * {limit}) {ENOUGH}",
             "5m",
             f"above {SLO_ACT} times the promise",
+            keeps=SWINGS,
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import RUNNING, SAME, WAITING
 from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_SHARE, QUEUE_SOON
 
@@ -21,6 +21,7 @@ QUEUE_GROWTH: Final = Alert(
             f"{WAITING} > {QUEUE_LEAST} and {WAITING} > {SAME} ({QUEUE_SHARE} * {RUNNING}) "
             f"and predict_linear({WAITING}[10m], {QUEUE_SOON}) > {QUEUE_LEAST}",
             "5m",
+            keeps=SWINGS,
         ),
     ),
 )

@@ -34,6 +34,7 @@ def _rule(alert: Alert, level: Level) -> dict[str, Any]:
         "alert": alert.alert,
         "expr": level.expr,
         "for": level.lasting,
+        **({"keep_firing_for": level.keeps} if level.keeps else {}),
         "labels": {"severity": level.severity},
         "annotations": {
             "summary": alert.summary,

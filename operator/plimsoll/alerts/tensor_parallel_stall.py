@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.alerts.base import WHO, Alert, Level
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
 from plimsoll.alerts.records import ENOUGH, ITL_MEDIAN, KV_USAGE, PREDICTED, PREEMPTED, SAME, TENSOR
 from plimsoll.alerts.thresholds import KV_FULL, PREEMPTED_WARN, STALL
 
@@ -23,6 +23,7 @@ TENSOR_PARALLEL_STALL: Final = Alert(
             f'and {SAME} {TENSOR}{{link="pcie"}} > 1 {ENOUGH} '
             f"unless {SAME} {PREEMPTED} > {PREEMPTED_WARN} unless {SAME} {KV_USAGE} > {KV_FULL}",
             "10m",
+            keeps=SWINGS,
         ),
     ),
 )

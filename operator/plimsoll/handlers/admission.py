@@ -27,7 +27,7 @@ from plimsoll.api.plainjson import parsed
 from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.inventory import Inventory
-from plimsoll.handlers.ending import ANSWERS_SECONDS
+from plimsoll.handlers.serving import runner_of
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.rights import Rights, User
 from plimsoll.planning.plan import Plan
@@ -322,7 +322,7 @@ async def serve_admission(
     """Answers until its cleanup() is awaited. Raises OSError where it cannot listen."""
     app = web.Application(client_max_size=LONGEST_BODY)
     app.add_routes([web.post(PATH, partial(_validate, admission, asyncio.Semaphore(AT_ONCE)))])
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
+    runner = runner_of(app)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=context).start()

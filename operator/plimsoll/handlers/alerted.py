@@ -21,11 +21,13 @@ from aiohttp import web
 
 from plimsoll.api.plainjson import parsed
 from plimsoll.handlers import tls
-from plimsoll.handlers.ending import ANSWERS_SECONDS
+from plimsoll.handlers.serving import runner_of
 
 LOG: Final = logging.getLogger(__name__)
 PATH: Final = "/alerts"
 LONGEST_BODY: Final = 2**20
+BODY_SECONDS: Final = 10.0
+"""Within which a body has to come."""
 MOST_ALERTS: Final = 500
 MOST_SEEN: Final = 10_000
 """Alerts that are remembered, so that their repetitions wake nobody; the oldest are forgotten first."""
@@ -84,7 +86,7 @@ class Alerted:
         self._token()
         app = web.Application(client_max_size=LONGEST_BODY)
         app.add_routes([web.post(PATH, self._answer)])
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
+        runner = runner_of(app)
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, self._options.port, ssl_context=context)
@@ -122,14 +124,11 @@ class Alerted:
     async def _answer(self, request: web.Request) -> web.Response:
         try:
             self._check(request)
-            found = Counter(self._heard(alert) for alert in _alerts(await request.read()))
+            found = Counter(self._heard(alert) for alert in _alerts(await _body(request)))
         except Refused as why:
             self.results["refused"] += 1
             LOG.warning("a message about alerts is refused: %s", why)
             return web.json_response({"error": str(why)}, status=why.status)
-        except web.HTTPRequestEntityTooLarge:
-            self.results["refused"] += 1
-            return web.json_response({"error": f"more than {LONGEST_BODY} bytes"}, status=413)
         self.results.update(found)
         return web.json_response(dict(sorted(found.items())))
 
@@ -173,6 +172,20 @@ class Alert:
     fingerprint: str
     starts_at: str
     resolved: bool
+
+
+async def _body(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise Refused(413, f"more than {LONGEST_BODY} bytes") from None
+    except TimeoutError:
+        raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from None
+    except ConnectionResetError:
+        raise Refused(400, "the sender left before its body had come") from None
+    except web.RequestPayloadError as error:
+        raise Refused(400, f"the body cannot be read: {' '.join(str(error).split())}") from None
 
 
 def _alerts(body: bytes) -> Iterator[Alert]:

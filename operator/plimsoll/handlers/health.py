@@ -14,7 +14,7 @@ from typing import Final
 
 from aiohttp import web
 
-from plimsoll.handlers.ending import ANSWERS_SECONDS
+from plimsoll.handlers.serving import runner_of
 
 SILENT_SECONDS: Final = 240.0
 """How long a watch may be silent. The server sends something about once a minute, and a watch restarts itself after 70 s of silence."""
@@ -93,7 +93,7 @@ async def serve_health(probe: Probe, host: str, port: int) -> web.AppRunner:
         web.get("/readyz", ready),
         web.get("/metrics", metrics),
     ])  # fmt: skip
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWERS_SECONDS)
+    runner = runner_of(app)
     await runner.setup()
     await web.TCPSite(runner, host, port).start()
     await asyncio.sleep(0)

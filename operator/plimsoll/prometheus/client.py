@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from urllib3.util.retry import Retry
 
 from plimsoll.api.plainjson import parsed
 from plimsoll.prometheus.answers import Rows
-from plimsoll.prometheus.rows import rows_of
+from plimsoll.prometheus.rows import lack_of, rows_of
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -33,6 +33,10 @@ NO_ANSWER: Final = "no answer in time"
 NO_CONNECTION: Final = "no connection"
 REFUSALS: Final = tuple(f"HTTP {code}: " for code in (400, 413, 414, 422))
 """How errors begin that are about the question itself. All other errors may pass by themselves."""
+DATA_REFUSAL: Final = "HTTP 422: "
+"""How those of them begin that may also be about the series that are there just now, of which two may be one too many to be matched."""
+SENT_ON: Final = (301, 302, 303)
+"""Statuses with which a question would go elsewhere without its text."""
 SAID_MOST: Final = 300
 THREADS: Final = 4
 DEADLINE_S: Final = 10.0
@@ -51,6 +55,8 @@ class Answered(Generic[T_co]):
     answers: Mapping[str, T_co]
     errors: Mapping[str, str]
     """By question: why there is no answer."""
+    partial: Mapping[str, str] = field(default_factory=dict)
+    """By question that has an answer: why series may be missing in it."""
 
     @property
     def reachable(self) -> bool:
@@ -88,7 +94,7 @@ class Prometheus:
             for about, text in questions.items()
         }
         await asyncio.wait(asked.values(), timeout=self._deadline)
-        answers, errors = {}, {}
+        answers, errors, lacking = {}, {}, {}
         for about, future in asked.items():
             if not future.done():
                 # What has not begun never will; what has begun ends by its own deadline, and nobody waits for it.
@@ -97,13 +103,15 @@ class Prometheus:
             elif (error := future.exception()) is not None:
                 errors[about] = _words(error)
             else:
-                answers[about] = future.result()
-        return Answered(answers=answers, errors=errors)
+                answers[about], lack = future.result()
+                if lack:
+                    lacking[about] = f"not whole: {lack}"[:SAID_MOST]
+        return Answered(answers=answers, errors=errors, partial=lacking)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, query: str, read: Callable[[Rows], T]) -> T:
+    def _one(self, query: str, read: Callable[[Rows], T]) -> tuple[T, str]:
         self._count(1)
         try:
             return self._answered(query, read)
@@ -114,14 +122,14 @@ class Prometheus:
         with self._counting:
             self._busy += more
 
-    def _answered(self, query: str, read: Callable[[Rows], T]) -> T:
+    def _answered(self, query: str, read: Callable[[Rows], T]) -> tuple[T, str]:
         client = self._client()
         client.headers = dict(self._headers())
         rows = client.custom_query(query, timeout=self._deadline)
         # Answers come at once and are read one after the other: Python runs one thread at a time, and threads that all want
         # to be it hold each other up, and the event loop with them.
         with self._reading:
-            return read(rows)
+            return read(rows), self._own.lack
 
     def _client(self) -> PrometheusConnect:
         client: PrometheusConnect | None = getattr(self._own, "client", None)
@@ -131,7 +139,7 @@ class Prometheus:
             session.trust_env = False
             session.stream = True
             session.verify = self._ca_file or True
-            session.hooks["response"].append(partial(_row_by_row, seconds=self._deadline))
+            session.hooks["response"].append(partial(_row_by_row, seconds=self._deadline, own=self._own))
             client = PrometheusConnect(
                 url=self._url,
                 session=session,
@@ -150,9 +158,14 @@ class _Forms(requests.Session):
         return super().request(method, url, data=params, **more)
 
 
-def _row_by_row(response: requests.Response, *, seconds: float, **_: Any) -> None:
+def _row_by_row(response: requests.Response, *, seconds: float, own: threading.local, **_: Any) -> None:
     """Make the response's JSON one whose rows are read one by one. The client takes them out of what should be the whole answer, which has to
-    come within the deadline."""
+    come within the deadline. What it may lack is noted beside it, for the thread that asked."""
+    if response.status_code in SENT_ON:
+        where = response.headers.get("Location", "").partition("?")[0]
+        raise PrometheusApiClientException(
+            f"HTTP {response.status_code}: sent on to {where}; prometheusUrl has to name where it answers"
+        )
     until = time.monotonic() + seconds
 
     def parts() -> Iterator[bytes]:
@@ -162,14 +175,21 @@ def _row_by_row(response: requests.Response, *, seconds: float, **_: Any) -> Non
                 raise requests.Timeout
 
     def decoded(**_: Any) -> Any:
-        return {"data": {"result": rows_of(b"".join(parts()).decode())}}
+        text = b"".join(parts()).decode()
+        own.lack = lack_of(text)
+        return {"data": {"result": rows_of(text)}}
 
     response.json = decoded  # type: ignore[method-assign]
 
 
 def is_refusal(why: str) -> bool:
-    """Whether the same question would be refused again whenever it is asked."""
+    """Whether the same question would be refused again in a moment."""
     return why.startswith(REFUSALS)
+
+
+def is_lasting(why: str) -> bool:
+    """Whether it would be refused again whenever it is asked."""
+    return is_refusal(why) and not why.startswith(DATA_REFUSAL)
 
 
 def _words(error: BaseException) -> str:

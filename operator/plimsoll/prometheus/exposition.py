@@ -16,7 +16,12 @@ from plimsoll.facts.pod_sample import PodSample
 from plimsoll.prometheus.answers import whole
 from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, HISTOGRAMS, MOST_SHARE, Vocabulary
 
-LINE: Final = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
+LINE: Final = re.compile(
+    r"([a-zA-Z_:][a-zA-Z0-9_:]*+)"
+    r'(?:\{((?:[^"}]*+"(?:[^"\\]++|\\.)*+")*+[^"}]*+)\})?+'
+    r"\s++(\S++)(?:\s++[-+.\d]\S*+)?+(?:\s++#.*+)?+\s*+$"
+)
+"""Name, labels and value. A time may follow, and in OpenMetrics an example with labels and a value of its own."""
 LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 MOST_BOUNDS: Final = 200
 """Bounds of a histogram, beyond which it is not believed: engines have some twenty, and many samples of each replica are kept."""
@@ -93,7 +98,7 @@ def _share(plain: Mapping[str, list[float]], names: tuple[str, ...]) -> float | 
 
 
 def _lines(text: str, wanted: Mapping[str, object]) -> Iterator[tuple[str, str, float]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("#") or line.partition("{")[0].partition(" ")[0] not in wanted:
             continue
         found = LINE.match(line)

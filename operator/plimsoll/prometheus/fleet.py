@@ -37,7 +37,7 @@ class Reading:
     histograms: Mapping[PodKey, Mapping[str, Histogram]]
     """By namespace and serving set, over five minutes, those of the last turns among them."""
     errors: Mapping[str, str] = field(default_factory=dict)
-    """By question, why it got no answer when it was last asked."""
+    """By question, why it got no answer when it was last asked, or none that is whole."""
 
 
 class FleetMetrics:
@@ -68,7 +68,7 @@ class FleetMetrics:
         if asked.reachable:
             # Of histograms that wait for their turn, the last error stands.
             waits = {kind: why for kind, why in self._errors.items() if kind in HISTOGRAMS.keys() - questions}
-            self._errors = {**waits, **asked.errors}
+            self._errors = {**waits, **asked.partial, **asked.errors}
         for kind in questions:
             part = asked.answers.get(kind)
             if part is not None and part.histograms:

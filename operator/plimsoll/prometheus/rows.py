@@ -22,6 +22,21 @@ BETWEEN: Final = re.compile(r'\}\s*,\s*(?=\{\s*"metric")')
 """What stands between two rows. No string within an answer can look like this or the above, as its quotes are escaped."""
 
 
+ENDS: Final = 64 * 1024
+"""Characters at the end of an answer among which warnings are looked for."""
+WARNINGS: Final = re.compile(r'"warnings"\s*:\s*(?=\[)')
+PARTIAL: Final = re.compile(r'"isPartial"\s*:\s*true')
+
+
+def lack_of(text: str) -> str:
+    """Why series may be missing in an answer, as Thanos and VictoriaMetrics tell it beside the rows; empty where nothing says so."""
+    at = max(0, len(text) - ENDS)
+    if (warned := WARNINGS.search(text, at)) is not None:
+        said, _ = json.JSONDecoder().raw_decode(text, warned.end())
+        return "; ".join(map(str, said))
+    return "isPartial" if PARTIAL.search(text, 0, ENDS) or PARTIAL.search(text, at) else ""
+
+
 def rows_of(text: str) -> Iterator[Any]:
     """ValueError where the text is no JSON or breaks off, perhaps only after some rows."""
     # All pieces are read by the faster of two readers, except for the last, in which something follows the rows.

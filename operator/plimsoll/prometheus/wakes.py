@@ -1,8 +1,8 @@
 """The wake queries of all deployments that may sleep, asked as one question, so that many cost no more than one.
 
 The queries are written by users, and one that Prometheus refuses spoils the answer for all. Then they are asked in ever smaller groups,
-until the bad one is alone; it is left out until it is written anew. So is one that is too slow, which is tried again now and then. A
-failure that may pass by itself, as an outage, is blamed on no query.
+until the bad one is alone; it is left out until it is written anew. So is one that is too slow, or is refused for what series there are, but
+that is tried again now and then. A failure that may pass by itself, as an outage, is blamed on no query.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.prometheus.answers import Rows
-from plimsoll.prometheus.client import NO_ANSWER, is_refusal
+from plimsoll.prometheus.client import NO_ANSWER, is_lasting, is_refusal
 from plimsoll.prometheus.fleet import Asks
 
 LABEL: Final = "plimsoll_deployment"
 GROUPS_MOST: Final = 4
 """Groups that are asked at one look, beside all queries that are known to be good; and the parts into which a refused group is split."""
 TOGETHER: Final = "wakes"
-SLOW_LOOKS: Final = 40
-"""Looks until a query that was too slow is asked again. Not sooner, as the whole tick waits for it each time."""
+RETRY_LOOKS: Final = 40
+"""Looks until a query that was too slow, or refused for what series there are, is asked again. Not sooner, as the whole tick waits for a slow
+one each time."""
 CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -33,6 +34,20 @@ class Woken:
     """By deployment: why its query is not asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """A query that is left out for a while."""
+
+    text: str
+    why: str
+    at: int
+    """The look at which it is asked again."""
+
+    @property
+    def is_slow(self) -> bool:
+        return self.why == NO_ANSWER
+
+
 class WakeQueries:
     def __init__(self, source: Asks) -> None:
         self._source = source
@@ -41,8 +56,7 @@ class WakeQueries:
         """Groups of queries that are not known to be good yet, in the order in which they are asked."""
         self._bad: dict[str, tuple[str, str]] = {}
         """The query, and why it is refused."""
-        self._slow: dict[str, tuple[str, int]] = {}
-        """The query, and the look at which it is asked again."""
+        self._later: dict[str, _Later] = {}
         self._late = False
         """Whether the last answer to all good queries together did not come in time."""
         self._looks = 0
@@ -65,7 +79,7 @@ class WakeQueries:
             if about in answers.answers:
                 self._good |= group
                 for key in group:
-                    self._slow.pop(key, None)
+                    self._later.pop(key, None)
             else:
                 self._failed(group, answers.errors.get(about, ""))
         failed = answers.errors.get(TOGETHER, "")
@@ -80,12 +94,12 @@ class WakeQueries:
         """Take the queries as they are written now: forget what is known of those that have changed."""
         self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
         self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
-        self._slow = {key: each for key, each in self._slow.items() if queries.get(key) == each[0]}
+        self._later = {key: each for key, each in self._later.items() if queries.get(key) == each.text}
         groups = [
             {key: text for key, text in group.items() if queries.get(key) == text} for group in self._groups
         ]
         self._groups = [group for group in groups if group]
-        known = {*self._good, *self._bad, *self._slow, *(key for group in self._groups for key in group)}
+        known = {*self._good, *self._bad, *self._later, *(key for group in self._groups for key in group)}
         fresh = {}
         for key, text in sorted(queries.items()):
             if key in known:
@@ -96,9 +110,12 @@ class WakeQueries:
                 self._bad[key] = text, "its brackets or quotes are not closed"
         if fresh:
             self._groups.insert(0, fresh)
-        due = [key for key, (_, at) in sorted(self._slow.items()) if at <= self._looks]
         waits = {key for group in self._groups for key in group}
-        self._groups += [{key: queries[key]} for key in due[:1] if key not in waits]
+        due = [key for key, each in sorted(self._later.items()) if each.at <= self._looks]
+        slow = [key for key in due if self._later[key].is_slow]
+        refused = [key for key in due if not self._later[key].is_slow]
+        again = (*slow[:1], *refused[:GROUPS_MOST])
+        self._groups += [{key: queries[key]} for key in again if key not in waits]
 
     def _failed(self, group: Mapping[str, str], why: str) -> None:
         """A group had no answer: one of its queries is refused or slow, unless the failure has nothing to do with the question."""
@@ -107,18 +124,18 @@ class WakeQueries:
             self._groups.append(dict(group))
         elif more:
             self._groups = [*_parts(group), *self._groups]
-        elif why == NO_ANSWER:
-            self._slow[key] = text, self._looks + SLOW_LOOKS
-        else:
-            self._slow.pop(key, None)
+        elif is_lasting(why):
+            self._later.pop(key, None)
             self._bad[key] = text, why
+        else:
+            self._later[key] = _Later(text, why, self._looks + RETRY_LOOKS)
 
     def _woken(self, found: Mapping[str, float]) -> Woken:
         return Woken(
             waiting=dict(sorted(found.items())),
             refused={
                 **{key: why for key, (_, why) in sorted(self._bad.items())},
-                **dict.fromkeys(sorted(self._slow), NO_ANSWER),
+                **{key: each.why for key, each in sorted(self._later.items())},
             },
         )
 

@@ -25,12 +25,13 @@ from plimsoll.alerts.records import (
     once,
 )
 from plimsoll.prometheus import own
+from plimsoll.prometheus.queries import LLM_OF_POD
 from plimsoll.prometheus.vocabulary import SHARES
 
 _RECORDED: Final = 'namespace="$namespace",llm="$llm"'
 _IN: Final = 'llm_namespace="$namespace"'
 _OWN: Final = f'{_IN},llm="$llm"'
-_PODS: Final = 'namespace="$namespace",pod=~"$llm-[0-9a-f]{8}-.+"'
+_PODS: Final = f'namespace="$namespace",pod=~"{LLM_OF_POD.replace("(.+)", "$llm")}"'
 
 
 def of(record: Record, *more: str) -> str:
