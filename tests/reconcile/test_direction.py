@@ -118,6 +118,11 @@ def served() -> tuple[Seen, Decision]:
     return after(first, asked), first
 
 
+def settled(asked: Seen, retune: RetuneMemory) -> Decision:
+    """What is decided once all that run with the change serve, as none goes for them before."""
+    return decide(directed(after(decide(directed(asked, None, retune)), asked), None, retune))
+
+
 @pytest.mark.parametrize(
     ("phase", "rolled", "surge", "counts"),
     [
@@ -136,7 +141,7 @@ def test_the_record_alone_says_how_many_run_with_a_change(
     (name,) = first.revisions
     chosen = first.plan.sets[0]
     retune = step(chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled, surge=surge)
-    found = decide(directed(asked, None, retune))
+    found = settled(asked, retune)
     old, new = counts
     there = targets(found)
     assert there.pop(name) == old
@@ -152,7 +157,7 @@ def test_a_good_change_becomes_the_pinned_plan(served: tuple[Seen, Decision]) ->
     asked, first = served
     chosen = first.plan.sets[0]
     rolled = step(chosen.digest, Phase.VERIFYING, str(chosen.settings.max_num_seqs), rolled=2)
-    all_with = decide(directed(asked, None, rolled))
+    all_with = settled(asked, rolled)
     assert rolled.step is not None
     done = replace(rolled, step=replace(rolled.step, phase=Phase.DONE))
     found = decide(directed(after(all_with, asked), None, done))
