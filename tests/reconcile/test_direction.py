@@ -20,8 +20,8 @@ from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.loop.subject import subject_of
 from plimsoll.reconcile.seen import Seen
-from tests.planning.asking import deployment
-from tests.reconcile.test_decide import after, read_back, seen
+from tests.planning.asking import deployment, facts
+from tests.reconcile.test_decide import after, read_back, seen, serving
 
 AUTO = {"scaling": {"min": 1, "max": 4}}
 
@@ -211,6 +211,27 @@ def test_an_edit_of_the_spec_ends_what_was_tried(served: tuple[Seen, Decision]) 
     assert moving.rollout is not None
     planned = {target.name for target in moving.rollout.targets if target.planned}
     assert not planned & set(found.revisions)
+
+
+def test_a_change_that_all_replicas_have_goes_back_though_the_edit_that_ended_it_cannot_be_planned(
+    served: tuple[Seen, Decision],
+) -> None:
+    asked, first = served
+    (name,) = first.revisions
+    chosen = first.plan.sets[0]
+    verified = step(chosen.digest, Phase.VERIFYING, str(chosen.settings.max_num_seqs), rolled=2)
+    all_with = settled(asked, verified)
+    assert targets(all_with)[name] == 0
+    edited = deployment(replicas=2, topology={"tensor": 3})
+    wrong = replace(after(all_with, asked), deployment=edited, facts=facts(edited))
+    assert decide(directed(wrong, None, verified)).rollout is None, "while it is tried all stay"
+    back = decide(directed(wrong, None))
+    (tried,) = set(targets(all_with)) - {name}
+    assert targets(back)[name] > 0, "as others serve in their place"
+    again = decide(replace(directed(wrong, None), serving=serving(back), kept=back.kept))
+    assert targets(again)[tried] < 2
+    stored = next(one.body["data"] for one in back.manifests if one.ref.name == "chat-plan")
+    assert Kept.from_data(stored).control == Record(), "a restart does not begin it again"
 
 
 def test_traffic_that_would_make_another_plan_is_told_and_changes_nothing() -> None:

@@ -112,7 +112,7 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     if deployment.spec.paused is True:
         return replace(_standing_still(seen, made), lost=lost)
     if spec is None or any(found.severity is Severity.ERROR for found in made.findings):
-        return replace(_as_it_is(seen, made), lost=lost)
+        return replace(_as_it_is(seen, made, kept), lost=lost)
     try:
         revisions = _revisions(seen, made, admin)
     except SpecError as error:
@@ -171,28 +171,22 @@ def _rollout(
     return leave(rollout, seen.serving, rules, seen.now)
 
 
-def _as_it_is(seen: Seen, made: Plan) -> Decision:
+def _as_it_is(seen: Seen, made: Plan, stored: Kept) -> Decision:
     """The spec is wrong or not allowed, so nothing of it reaches a pod: the sets that serve go on as they are.
 
-    All that is written is their numbers of replicas, which a person may lower and live traffic may change, and how many pods a
-    drain may take.
+    All that is written is their numbers of replicas, which a person may lower and live traffic may change, how many pods a drain may
+    take, and what control remembers where that is not `stored` yet.
     """
     deployment = seen.deployment
     there: dict[str, Revision] = {}
     serves, wanted = [], []
+    trial = None if seen.kept.control is None else change_of(made, seen.kept.control.retune)
+    tries = trial is not None and trial.effect.replicas > 0
     for chosen in made.sets:
-        for name, revision in sorted(seen.revisions.items()):
-            known = seen.serving.set_named(name)
-            if (
-                revision.entry.digest == chosen.digest
-                and known is not None
-                and known.replicas
-                and not known.failed
-            ):
-                there[name] = revision
-                serves.append(chosen)
-                wanted.append(Wanted(name, chosen.replicas))
-                break
+        if (name := _made_of(seen, chosen, serves=tries)) is not None:
+            there[name] = seen.revisions[name]
+            serves.append(chosen)
+            wanted.append(Wanted(name, chosen.replicas))
     if not wanted:
         return Decision(plan=made, kept=seen.kept, reservations=standing(seen))
     room_now = _room(made.sets[0], seen.inventory)
@@ -206,7 +200,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
     held = budget(deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
     manifests = (held, *workloads(deployment, rollout, known_sets))
     kept = seen.kept.numbered(made)
-    if kept.plan is not None and kept != seen.kept:
+    if kept.plan is not None and (kept.plan, kept.control) != (stored.plan, stored.control):
         manifests = (*manifests, plan_object(owner_of(deployment), kept.plan, kept.beside()))
     return Decision(
         plan=made,
@@ -218,6 +212,20 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
+
+
+def _made_of(seen: Seen, chosen: PlanSet, *, serves: bool) -> str | None:
+    """Name of the set that was made of the plan's entry: one that serves; and where it need not, one without replicas, as of what sleeps.
+    None where there is none, or it was given up."""
+    there = [
+        known
+        for name, revision in sorted(seen.revisions.items())
+        if revision.entry.digest == chosen.digest
+        and (known := seen.serving.set_named(name)) is not None
+        and not known.failed
+        and (known.replicas or not serves)
+    ]
+    return next((one.name for one in sorted(there, key=lambda one: not one.replicas)), None)
 
 
 def _promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> tuple[Reservation, ...]:
