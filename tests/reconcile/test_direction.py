@@ -15,6 +15,7 @@ from plimsoll.control.retune.figures import Figures
 from plimsoll.control.workload import Lengths, Observed
 from plimsoll.facts.serving import Serving
 from plimsoll.planning.pinning import digest_before
+from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
@@ -224,7 +225,6 @@ def test_a_change_that_all_replicas_have_goes_back_though_the_edit_that_ended_it
     assert targets(all_with)[name] == 0
     edited = deployment(replicas=2, topology={"tensor": 3})
     wrong = replace(after(all_with, asked), deployment=edited, facts=facts(edited))
-    assert decide(directed(wrong, None, verified)).rollout is None, "while it is tried all stay"
     back = decide(directed(wrong, None))
     (tried,) = set(targets(all_with)) - {name}
     assert targets(back)[name] > 0, "as others serve in their place"
@@ -232,6 +232,21 @@ def test_a_change_that_all_replicas_have_goes_back_though_the_edit_that_ended_it
     assert targets(again)[tried] < 2
     stored = next(one.body["data"] for one in back.manifests if one.ref.name == "chat-plan")
     assert Kept.from_data(stored).control == Record(), "a restart does not begin it again"
+
+
+@pytest.mark.parametrize(("phase", "rolled"), [(Phase.JUDGING, 1), (Phase.ROLLING, 2), (Phase.VERIFYING, 2)])
+def test_what_is_tried_goes_on_while_nobody_can_read_the_model(
+    served: tuple[Seen, Decision], phase: Phase, rolled: int
+) -> None:
+    asked, first = served
+    chosen = first.plan.sets[0]
+    retune = step(chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled)
+    found = settled(asked, retune)
+    blind = replace(
+        after(found, asked), facts=PlanFacts(model=None, problem="the hub is not reachable"),
+        revisions={**read_back(first), **read_back(found)},
+    )  # fmt: skip
+    assert targets(decide(directed(blind, None, retune))) == targets(found)
 
 
 def test_traffic_that_would_make_another_plan_is_told_and_changes_nothing() -> None:
