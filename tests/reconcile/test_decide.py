@@ -253,6 +253,17 @@ def test_what_grows_while_nothing_can_be_planned_is_promised_and_no_restart_take
     assert well.plan.replicas == 3
 
 
+def test_what_sleeps_wakes_though_nothing_can_be_planned() -> None:
+    asked = seen(spec={"scaling": {"max": 5, "zero": {"wake": {"annotation": True}}}})
+    asleep = decide(replace(after(decide(asked), asked), direction=Direction(record=Record(replicas=0))))
+    unread = PlanFacts(model=None, problem="the hub is not reachable")
+    woken = decide(
+        replace(after(asleep, asked), facts=unread, direction=Direction(record=Record(replicas=1)))
+    )
+    assert woken.rollout is not None
+    assert [(one.name, one.replicas) for one in woken.rollout.targets] == [(next(iter(asleep.revisions)), 1)]
+
+
 @pytest.mark.parametrize(
     "spec",
     [

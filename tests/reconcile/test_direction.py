@@ -15,13 +15,14 @@ from plimsoll.control.retune.figures import Figures
 from plimsoll.control.workload import Lengths, Observed
 from plimsoll.facts.serving import Serving
 from plimsoll.planning.pinning import digest_before
+from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile.decide import Decision, decide
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.loop.subject import subject_of
 from plimsoll.reconcile.seen import Seen
-from tests.planning.asking import deployment
-from tests.reconcile.test_decide import after, read_back, seen
+from tests.planning.asking import deployment, facts
+from tests.reconcile.test_decide import after, read_back, seen, serving
 
 AUTO = {"scaling": {"min": 1, "max": 4}}
 
@@ -118,6 +119,11 @@ def served() -> tuple[Seen, Decision]:
     return after(first, asked), first
 
 
+def settled(asked: Seen, retune: RetuneMemory) -> Decision:
+    """What is decided once all that run with the change serve, as none goes for them before."""
+    return decide(directed(after(decide(directed(asked, None, retune)), asked), None, retune))
+
+
 @pytest.mark.parametrize(
     ("phase", "rolled", "surge", "counts"),
     [
@@ -136,7 +142,7 @@ def test_the_record_alone_says_how_many_run_with_a_change(
     (name,) = first.revisions
     chosen = first.plan.sets[0]
     retune = step(chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled, surge=surge)
-    found = decide(directed(asked, None, retune))
+    found = settled(asked, retune)
     old, new = counts
     there = targets(found)
     assert there.pop(name) == old
@@ -152,7 +158,7 @@ def test_a_good_change_becomes_the_pinned_plan(served: tuple[Seen, Decision]) ->
     asked, first = served
     chosen = first.plan.sets[0]
     rolled = step(chosen.digest, Phase.VERIFYING, str(chosen.settings.max_num_seqs), rolled=2)
-    all_with = decide(directed(asked, None, rolled))
+    all_with = settled(asked, rolled)
     assert rolled.step is not None
     done = replace(rolled, step=replace(rolled.step, phase=Phase.DONE))
     found = decide(directed(after(all_with, asked), None, done))
@@ -206,6 +212,41 @@ def test_an_edit_of_the_spec_ends_what_was_tried(served: tuple[Seen, Decision]) 
     assert moving.rollout is not None
     planned = {target.name for target in moving.rollout.targets if target.planned}
     assert not planned & set(found.revisions)
+
+
+def test_a_change_that_all_replicas_have_goes_back_though_the_edit_that_ended_it_cannot_be_planned(
+    served: tuple[Seen, Decision],
+) -> None:
+    asked, first = served
+    (name,) = first.revisions
+    chosen = first.plan.sets[0]
+    verified = step(chosen.digest, Phase.VERIFYING, str(chosen.settings.max_num_seqs), rolled=2)
+    all_with = settled(asked, verified)
+    assert targets(all_with)[name] == 0
+    edited = deployment(replicas=2, topology={"tensor": 3})
+    wrong = replace(after(all_with, asked), deployment=edited, facts=facts(edited))
+    back = decide(directed(wrong, None))
+    (tried,) = set(targets(all_with)) - {name}
+    assert targets(back)[name] > 0, "as others serve in their place"
+    again = decide(replace(directed(wrong, None), serving=serving(back), kept=back.kept))
+    assert targets(again)[tried] < 2
+    stored = next(one.body["data"] for one in back.manifests if one.ref.name == "chat-plan")
+    assert Kept.from_data(stored).control == Record(), "a restart does not begin it again"
+
+
+@pytest.mark.parametrize(("phase", "rolled"), [(Phase.JUDGING, 1), (Phase.ROLLING, 2), (Phase.VERIFYING, 2)])
+def test_what_is_tried_goes_on_while_nobody_can_read_the_model(
+    served: tuple[Seen, Decision], phase: Phase, rolled: int
+) -> None:
+    asked, first = served
+    chosen = first.plan.sets[0]
+    retune = step(chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled)
+    found = settled(asked, retune)
+    blind = replace(
+        after(found, asked), facts=PlanFacts(model=None, problem="the hub is not reachable"),
+        revisions={**read_back(first), **read_back(found)},
+    )  # fmt: skip
+    assert targets(decide(directed(blind, None, retune))) == targets(found)
 
 
 def test_traffic_that_would_make_another_plan_is_told_and_changes_nothing() -> None:

@@ -13,7 +13,7 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.seen import Seen
 from tests.reconcile.test_decide import after, read_back, seen, serving
-from tests.reconcile.test_direction import directed, step
+from tests.reconcile.test_direction import directed, settled, step
 
 REPLICAS = 4
 
@@ -92,7 +92,7 @@ def trying(phase: Phase, *, rolled: int, surge: bool, retuned_before: str | None
         chosen.digest, phase, str(chosen.settings.max_num_seqs), rolled=rolled, surge=surge, replicas=3
     )
     there = after(first, asked)
-    found = decide(directed(there, None, retune))
+    found = settled(there, retune)
     lost = replace(
         asked, serving=serving(found), revisions={**there.revisions, **read_back(found)}, kept=Kept()
     )

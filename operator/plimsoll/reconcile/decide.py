@@ -112,7 +112,7 @@ def _decided(seen: Seen, spec: LLMDeploymentSpec | None) -> Decision:
     if deployment.spec.paused is True:
         return replace(_standing_still(seen, made), lost=lost)
     if spec is None or any(found.severity is Severity.ERROR for found in made.findings):
-        return replace(_as_it_is(seen, made), lost=lost)
+        return replace(_as_it_is(seen, made, kept, looked_at=spec is not None), lost=lost)
     try:
         revisions = _revisions(seen, made, admin)
     except SpecError as error:
@@ -126,7 +126,8 @@ def _rolled_out(
     """The next step from what serves to a plan that can be written down, whose sets these are."""
     admin = seen.config
     trial = _trial(seen, made, tuple(revisions), admin)
-    rollout = _rollout(seen, made, revisions, _rules(seen, spec, made.sets[0], revisions), trial)
+    wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
+    rollout = _rollout(seen, wanted, _rules(seen, spec, made.sets[0], revisions), trial)
     kept = _kept(seen, made, asked, settled=rollout.settled)
     existing = {**seen.revisions, **revisions}
     if trial is not None:
@@ -150,20 +151,15 @@ def _rolled_out(
 
 
 def _rollout(
-    seen: Seen,
-    made: Plan,
-    revisions: Mapping[str, Revision],
-    rules: Rules,
-    trial: tuple[Revision, Changed] | None,
+    seen: Seen, wanted: Sequence[Wanted], rules: Rules, trial: tuple[Revision, Changed] | None
 ) -> Rollout:
     """With the set that a retune tries beside the plan's, where it does."""
-    wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
     if trial is None:
         return move(wanted, seen.serving, rules, seen.now)
     tried, change = trial
     beside = Beside(
         tried=tried.name,
-        serves=tuple(revisions)[change.place],
+        serves=wanted[change.place].name,
         replicas=change.effect.replicas,
         surge=change.effect.surge,
     )
@@ -171,33 +167,28 @@ def _rollout(
     return leave(rollout, seen.serving, rules, seen.now)
 
 
-def _as_it_is(seen: Seen, made: Plan) -> Decision:
+def _as_it_is(seen: Seen, made: Plan, stored: Kept, *, looked_at: bool) -> Decision:
     """The spec is wrong or not allowed, so nothing of it reaches a pod: the sets that serve go on as they are.
 
-    All that is written is their numbers of replicas, which a person may lower and live traffic may change, and how many pods a
-    drain may take.
+    All that is written is their numbers of replicas, which a person may lower and live traffic may change, how many pods a drain may
+    take, and what control remembers where that is not `stored` yet. A retune goes on only where it is `looked_at`.
     """
     deployment = seen.deployment
     there: dict[str, Revision] = {}
     serves, wanted = [], []
+    change = None if seen.kept.control is None else change_of(made, seen.kept.control.retune)
+    tries = not looked_at and change is not None and change.effect.replicas > 0
     for chosen in made.sets:
-        for name, revision in sorted(seen.revisions.items()):
-            known = seen.serving.set_named(name)
-            if (
-                revision.entry.digest == chosen.digest
-                and known is not None
-                and known.replicas
-                and not known.failed
-            ):
-                there[name] = revision
-                serves.append(chosen)
-                wanted.append(Wanted(name, chosen.replicas))
-                break
+        if (name := _made_of(seen, chosen, serves=tries)) is not None:
+            there[name] = seen.revisions[name]
+            serves.append(chosen)
+            wanted.append(Wanted(name, chosen.replicas))
     if not wanted:
         return Decision(plan=made, kept=seen.kept, reservations=standing(seen))
     room_now = _room(made.sets[0], seen.inventory)
     rules = rules_of(deployment.spec, room=room_now, deadline_seconds=_longest_start(there))
-    rollout = move(wanted, seen.serving, rules, seen.now)
+    trial = _trial_there(seen, made, [one.name for one in wanted]) if looked_at else None
+    rollout = _rollout(seen, wanted, rules, trial)
     known_sets = {
         target.name: seen.revisions[target.name]
         for target in rollout.targets
@@ -206,7 +197,7 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
     held = budget(deployment, made, rollout, known_sets, blind=seen.inventory.nodes_unseen)
     manifests = (held, *workloads(deployment, rollout, known_sets))
     kept = seen.kept.numbered(made)
-    if kept.plan is not None and kept != seen.kept:
+    if kept.plan is not None and (kept.plan, kept.control) != (stored.plan, stored.control):
         manifests = (*manifests, plan_object(owner_of(deployment), kept.plan, kept.beside()))
     return Decision(
         plan=made,
@@ -218,6 +209,20 @@ def _as_it_is(seen: Seen, made: Plan) -> Decision:
         look_again_seconds=rollout.look_again_seconds,
         prune=False,
     )
+
+
+def _made_of(seen: Seen, chosen: PlanSet, *, serves: bool) -> str | None:
+    """Name of the set that was made of the plan's entry: one that serves; and where it need not, one without replicas, as of what sleeps.
+    None where there is none, or it was given up."""
+    there = [
+        known
+        for name, revision in sorted(seen.revisions.items())
+        if revision.entry.digest == chosen.digest
+        and (known := seen.serving.set_named(name)) is not None
+        and not known.failed
+        and (known.replicas or not serves)
+    ]
+    return next((one.name for one in sorted(there, key=lambda one: not one.replicas)), None)
 
 
 def _promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> tuple[Reservation, ...]:
@@ -288,6 +293,15 @@ def _trial(
         return None
     (revision,) = _revisions(seen, replace(made, sets=(change.entry,)), admin).values()
     return revision, change
+
+
+def _trial_there(seen: Seen, made: Plan, named: Sequence[str]) -> tuple[Revision, Changed] | None:
+    """The same while the spec cannot be planned: a set that is not there yet is not made then."""
+    try:
+        trial = _trial(seen, made, named, seen.config) if len(named) == len(made.sets) else None
+    except SpecError:
+        return None
+    return trial if trial is not None and trial[0].name in seen.revisions else None
 
 
 def _effective(deployment: LLMDeployment, admin: OperatorConfig) -> LLMDeploymentSpec | None:

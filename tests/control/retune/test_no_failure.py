@@ -42,6 +42,19 @@ def test_a_canary_that_has_a_gpu_and_does_not_serve_is_a_failure_and_no_other_th
     assert (world.memory.failures > 0) is failed
 
 
+@pytest.mark.parametrize(("phase", "there"), [(Phase.CANARY, 0), (Phase.ROLLING, 1)])
+def test_where_no_pod_was_made_as_the_cluster_refused_it_no_lack_of_place_is_told(phase, there):
+    world = in_phase(phase, World())
+    world.tick()
+    scene = replace(world.scene(), now=world.now + 9 * HOUR)
+    assert scene.changed is not None
+    made = replace(scene.changed, replicas=scene.changed.replicas[:there])
+    step = advance(replace(scene, changed=made), world.memory).memory.step
+    assert step is not None
+    assert (step.phase, step.starved) == (Phase.ROLLING_BACK, True)
+    assert "no pod was made" in step.said
+
+
 def test_a_further_replica_that_takes_twenty_minutes_to_start_is_waited_for():
     world = in_phase(Phase.ROLLING, World())
     slow = world.now + 1200

@@ -47,6 +47,25 @@ def test_one_comes_first_where_there_is_room_and_one_goes_first_where_there_is_n
 
 
 @pytest.mark.parametrize("surge", [True, False])
+@pytest.mark.parametrize("count", [2, 4, 5])
+def test_where_the_tried_set_was_lost_no_more_go_than_one_beyond_those_that_have_come_again(
+    count: int, surge: bool
+) -> None:
+    """A preset that was missing for a while, or a hub that did not answer, has taken the change from all replicas."""
+    old, ready = 5, 0
+    for _ in range(2 * count):
+        after = moved(count, there("a", old), there("b", ready), surge=surge, total=5)
+        assert min(old, after["a"]) + ready >= (5 if surge else 4)
+        assert after["b"] == count
+        old, ready = after["a"], min(count, ready + 1)
+    assert moved(count, there("a", old), there("b", ready), surge=surge, total=5)["a"] == 5 - count + surge
+
+
+def test_no_replica_without_the_change_comes_where_some_with_it_are_restarting() -> None:
+    assert moved(5, there("a", 0), there("b", 2, replicas=5), surge=False, total=5) == {"a": 0, "b": 5}
+
+
+@pytest.mark.parametrize("surge", [True, False])
 @pytest.mark.parametrize("total", [1, 2, 4])
 def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int, surge: bool) -> None:
     old, tried = 0, total

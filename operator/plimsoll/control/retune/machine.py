@@ -132,17 +132,19 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if scene.changed is not None and scene.changed.ready >= 1:
         return _to(memory, step, Phase.JUDGING, scene, deadline=float(scene.restarts.canary_limit_seconds))
     if scene.now > step.deadline:
-        if why := _kept_out(scene):
+        if why := _kept_out(scene, 1):
             return _back(scene, memory, step, f"{why} for the canary in time", blameless=True)
         return _back(scene, memory, step, "the canary was not ready in time")
     return Turned(memory=replace(memory, step=step))
 
 
-def _kept_out(scene: Scene) -> str:
-    """What keeps the missing replicas from starting that has nothing to do with the change; empty where one has its GPUs and its image, so
-    that only its engine is to blame."""
+def _kept_out(scene: Scene, asked: int) -> str:
+    """What keeps the missing of so many replicas from starting that has nothing to do with the change; empty where one has its GPUs and its
+    image, so that only its engine is to blame."""
     if scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0:
         return ""
+    if scene.changed is None or scene.changed.present < asked:
+        return "no pod was made"
     return "an image or a node could not be had" if _imageless(scene) else "no place was found"
 
 
@@ -206,7 +208,7 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         if scene.now > step.deadline:
             # It is not the change that keeps them from starting: with it the canary did start.
             why = f"{ready} of {asked} changed replicas were ready in time"
-            kept_out = f", as {reason} for more" if (reason := _kept_out(scene)) else ""
+            kept_out = f", as {reason} for more" if (reason := _kept_out(scene, asked)) else ""
             return _back(scene, memory, step, f"{why}{kept_out}", blameless=True)
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
     if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:

@@ -38,9 +38,12 @@ def move_beside(
     whole = next(one.replicas for one in wanted if one.name == beside.serves)
     count = min(beside.replicas, whole)
     extra = 1 if beside.surge and count else 0
-    left = [
-        replace(one, replicas=whole - count + extra) if one.name == beside.serves else one for one in wanted
-    ]
+    # The tried set may have been lost on the way. Then those without the change that are still there go one by one too, as others come.
+    ready = 0 if seen is None else seen.ready
+    serves = serving.set_named(beside.serves)
+    there = 0 if serves is None else serves.replicas
+    stay = max(whole - count, min(there - extra, whole - 1 - ready)) + extra
+    left = [replace(one, replicas=stay) if one.name == beside.serves else one for one in wanted]
     rollout = move(left, others, rules, now)
     over = frozenset[int]() if seen is None else let_go(seen, now)[0]
     target = Target(
