@@ -7,7 +7,8 @@ and the oracle with what hindsight says. Equal GPU-hours: each baseline is swept
 tuned, and its attainment at our GPU-hours is read between its points. The world is drawn around the planner's belief by seed;
 policies see scrapes only. Only the number of replicas is decided: no policy, ours included, changes engines' settings.
 A long matrix is stopped and gone on with by `--resume FILE`, and `--kept FILE` prints the tables of as much as is done.
-Traces are files (see `plimsoll simulate --help` for their form), or `synthetic-leaps`; without any, two short synthetic ones are used.
+Traces are files (see `plimsoll simulate --help` for their form), `synthetic-leaps` or `synthetic-rushes`; without any, two short synthetic
+ones are used.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import sin
+from math import cos, pi, sin
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
@@ -38,10 +39,13 @@ from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 TUNED_S: Final = 10800.0
 """Baselines are tuned on so much of another trace."""
 TUNED_SEED: Final = 1000
+RUSH_CV: Final = 1.5
+"""Of the rates of minutes: as of code that is completed for few users, where some minutes have ten times the mean and some nothing."""
 FULL: Final = 0.6
 """How busy the replicas are that the size of a cell is told by."""
 SYNTHETIC: Final = ("synthetic-day", "synthetic-bursts")
 LEAPS: Final = "synthetic-leaps"
+RUSHES: Final = "synthetic-rushes"
 PLANNED_RATE: Final = "20"
 """What is declared to the planner: enough for whole replicas to be compared by what they serve for their GPUs."""
 TTFT_MS: Final = ((4096, 2000), (16384, 5000))
@@ -81,7 +85,7 @@ class Cell:
 
 @cache
 def trace_of(name: str) -> Trace:
-    if name in (*SYNTHETIC, LEAPS):
+    if name in (*SYNTHETIC, LEAPS, RUSHES):
         return synthetic(name)
     return load_trace(Path(name))
 
@@ -94,20 +98,24 @@ def content_of(name: str) -> str:
 
 
 def synthetic(name: str) -> RateTrace:
-    """Hours that need no file: two of a day in small with a step in it, or of short bursts on a low level; or four in which the load leaps
-    between two levels every ten minutes, as batches make it."""
-    steps = range(48 if name == LEAPS else 24)
-    if name == LEAPS:
-        rates = [2.0 if step % 4 < 2 else 16.0 for step in steps]
+    """Traces that need no file: two hours of a day in small with a step in it, or of short bursts on a low level; four hours in which the
+    load leaps between two levels every ten minutes, as batches make it; or a day of which each minute is a rush or a lull, by chance."""
+    step_s, cv = 300.0, 1.5
+    if name == RUSHES:
+        drawn, step_s, cv = Random(1), 60.0, 1.0  # noqa: S311 - repeatable
+        means = [2 - cos(step / 720 * pi) for step in range(1440)]
+        rates = [mean * drawn.gammavariate(1 / RUSH_CV**2, RUSH_CV**2) for mean in means]
+    elif name == LEAPS:
+        rates = [2.0 if step % 4 < 2 else 16.0 for step in range(48)]
     elif name == SYNTHETIC[0]:
-        rates = [3 + 2 * sin((step - 6) / 4) + (3 if 14 <= step < 17 else 0) for step in steps]
+        rates = [3 + 2 * sin((step - 6) / 4) + (3 if 14 <= step < 17 else 0) for step in range(24)]
     else:
-        rates = [2 + (4 if step % 5 == 3 else 0) for step in steps]
+        rates = [2.0 + (4 if step % 5 == 3 else 0) for step in range(24)]
     return RateTrace(
         name=name,
-        at=tuple(300.0 * step for step in steps),
+        at=tuple(step_s * step for step in range(len(rates))),
         rates=tuple(rates),
-        cvs=(1.5,) * len(rates),
+        cvs=(cv,) * len(rates),
     )
 
 

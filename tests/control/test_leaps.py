@@ -1,20 +1,25 @@
 """A load that leaps between levels, as batches and shifts make it: neither the edges nor their sizes are taken for chance."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.control.demand import Demand
+from plimsoll.control.demand import Demand, load_of
 from plimsoll.control.forecast import RECORD_LEAST, expecting, forecast, leaps, observed, sure
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import LoadMemory
+from plimsoll.control.need import asked
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.signals import RATE_S, RECENT_S
-from tests.control.situations import signals
+from plimsoll.control.situation import Slo
+from tests.control.situations import CAPACITY, NOW, serving, signals, situation
 from tests.control.test_figures import BEST_RATE, story
 from tests.control.test_learning import minute, settled
 
+PLANNED = replace(CAPACITY, max_batched_tokens=2048)
 LOW, HIGH = 4.0, 20.0
 LEAD_S = 260.0
 TWICE = 2.0
@@ -78,6 +83,30 @@ def test_tokens_at_a_leap_say_nothing_of_how_unevenly_they_come_at_other_times(r
     before = StepMemory(lumps=5000.0)
     after = minute(settled(steps=before), said).steps
     assert (after.lumps != before.lumps) is learned
+
+
+@pytest.mark.parametrize(
+    ("rush", "lumps", "bounded"),
+    [(6.0, 2e6, True), (6.0, 500.0, False), (400.0, 2e6, False)],
+    ids=[
+        "where rushes have taught that replicas must be half empty",
+        "where prompts come evenly",
+        "where the highest half minute was far above the rate now",
+    ],
+)
+def test_in_a_rush_no_more_is_asked_for_than_computes_the_highest_half_minute_in_time(rush, lumps, bounded):
+    promised = Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
+    role = situation(signals(2), serving(capacity=PLANNED)).roles[0]
+    seen = LoadMemory(surprise=1.0, record=1.0, rush=rush, at=NOW, level=8.0, most=8.0)
+    memory = replace(settled(steps=StepMemory(lumps=lumps)), load=seen)
+    load = load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=promised)
+    need = asked(role, memory, load, slo=promised, now=NOW, law=LAW).need
+    holds, rate = load.holds, load.demand.arrivals
+    assert None not in (rate, holds.prompt, holds.even)
+    assert need.prompts == pytest.approx(rush / holds.even if bounded else rate / holds.prompt)
+    # What is foreseen may be more than any half minute of hours.
+    assert need.forecast >= min(8.0 / holds.prompt, max(8.0, rush) / holds.even)
+    assert (need.forecast < 8.0 / holds.prompt) is bounded
 
 
 @given(

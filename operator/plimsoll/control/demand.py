@@ -74,6 +74,8 @@ class Carried:
     """Requests a second beyond which a queue grows: the least of what was seen beside a queue and of what full steps come to."""
     prompt: float | None = None
     """Requests a second up to which first tokens come in time; None where no limit is set, or nothing is known."""
+    even: float | None = None
+    """The same where requests come independently of one another, as they do within a rush."""
     spent: float = 1.0
     """How many first tokens were late over hours, as a share of how many may be; 1 where no limit is set, or nothing is known."""
     gap_s: float = math.inf
@@ -140,9 +142,11 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
     full = prompts.most_tokens(learnt.steps, capacity)
     lengths = prompts.lengths_of(signals, capacity)
     each = prompts.tokens_each(lengths)
-    calm = None
+    calm = even = None
     if full is not None and slo.ttft_p99_s is not None:
-        calm = full * prompts.within_limit(learnt.steps, full, capacity, signals, slo.ttft_p99_s) / each
+        about = learnt.steps, full, capacity, signals, slo.ttft_p99_s
+        calm = full * prompts.within_limit(*about) / each
+        even = full * prompts.within_limit(*about, even=True) / each
     step_s = prompts.step_s(full, capacity)
     limits = [limit for limit in (learnt.most, None if full is None else full / each) if limit is not None]
     return Carried(
@@ -151,6 +155,7 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
         curve=curve_of(learnt.points, planned_point(capacity, work_seen(signals))),
         most=min(limits, default=None),
         prompt=calm,
+        even=even,
         spent=1.0 if calm is None else prompts.spent(learnt.steps, slo.ttft_p99_s),
         gap_s=prompts.lasting_gap_s(step_s, lengths, capacity),
         longest_s=prompts.longest_gap_s(learnt.steps, step_s, slo.itl_p99_s),

@@ -108,8 +108,15 @@ def _carrying(rate: float, full: float, target: float, load: Load, law: Law) -> 
 
 
 def _computing(rate: float, load: Load) -> float | None:
-    """Replicas whose first tokens all come in time; None where nothing is promised or known."""
-    return None if load.holds.prompt is None else rate / load.holds.prompt
+    """Replicas whose first tokens all come in time; None where nothing is promised or known.
+
+    A load that comes in rushes teaches that replicas must be half empty to be ready for one. In a rush they need not be half empty once
+    more: what computes the highest half minute of hours in time, if requests come evenly within it, is enough for any lower rate too.
+    """
+    holds = load.holds
+    if holds.prompt is None or holds.even is None:
+        return None
+    return min(rate / holds.prompt, max(rate, load.demand.rush) / holds.even)
 
 
 def _by_latency(

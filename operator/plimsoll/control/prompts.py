@@ -141,15 +141,24 @@ def unloaded(memory: StepMemory, signals: Signals, capacity: Capacity) -> Unload
 
 
 def within_limit(
-    memory: StepMemory, most: float, capacity: Capacity, signals: Signals, ttft_s: float
+    memory: StepMemory,
+    most: float,
+    capacity: Capacity,
+    signals: Signals,
+    ttft_s: float,
+    *,
+    even: bool = False,
 ) -> float:
     """Share of the most at which the 99th percentile of first tokens still comes in time, on the busiest replicas.
 
     Each prompt may wait for as long as its own computing leaves of the limit. Few prompts are among the longest, and few of these meet
     the longest waits, so to take all prompts for the longest would leave replicas half empty. Where lengths spread over more than a
-    factor of ten somewhat more are late than this says, as waits then have a longer tail than the formula's.
+    factor of ten somewhat more are late than this says, as waits then have a longer tail than the formula's. `even`: as far as requests come
+    no more unevenly than independent ones do.
     """
     lumps = _lumps_so_far(memory, capacity)
+    if even:
+        lumps = min(lumps, _lumps_so_far(NOTHING_SEEN, capacity))
     about = (
         _aim(memory.late_steady.against(ttft_s, AS_ALLOWED).share),
         max(1.0, lumps) / most / 2,
