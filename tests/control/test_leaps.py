@@ -102,7 +102,10 @@ def test_in_a_rush_no_more_is_asked_for_than_computes_the_highest_half_minute_in
     load = load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=promised)
     need = asked(role, memory, load, slo=promised, now=NOW, law=LAW).need
     holds, rate = load.holds, load.demand.arrivals
-    assert None not in (rate, holds.prompt, holds.even)
+    assert rate is not None
+    assert holds.prompt is not None
+    assert holds.even is not None
+    assert need.forecast is not None
     assert need.prompts == pytest.approx(rush / holds.even if bounded else rate / holds.prompt)
     # What is foreseen may be more than any half minute of hours.
     assert need.forecast >= min(8.0 / holds.prompt, max(8.0, rush) / holds.even)
