@@ -32,7 +32,7 @@ from plimsoll.alerts.waiting_for_gpus import WAITING_FOR_GPUS
 from plimsoll.alerts.waiting_for_nodes import WAITING_FOR_NODES
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW
 from plimsoll.control.situation import NODE_LEAST_S
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.handlers.alerted import MOST_ALERTS, PATH
@@ -41,7 +41,6 @@ from plimsoll.prometheus import own
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "runbooks"
 
-LAW = Law()
 SLOWLY_S = 180.0
 """For a scrape and two groups of rules, each once a minute."""
 

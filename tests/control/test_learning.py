@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.control.curve import Points
 from plimsoll.control.demand import Load, load_of
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW
 from plimsoll.control.learning import lead_s, learned, ratio_of
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.need import asked
@@ -26,8 +26,6 @@ from tests.control.situations import (
     situation,
     spread,
 )
-
-LAW = Law()
 
 
 def role_of(said):

@@ -2,13 +2,12 @@
 
 import pytest
 
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW
 from plimsoll.control.learning import lead_s, started
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import Replica, ReplicaState, Role
 from tests.control.situations import NOW, serving, signals
 
-LAW = Law()
 HOURS_S = 18_000.0
 
 

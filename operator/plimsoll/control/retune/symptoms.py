@@ -10,22 +10,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.control.law import Law
+from plimsoll.control.law import LAW
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.signals import RATE_S, ReplicaSignals
 from plimsoll.facts.spans import DAY_S
 
-_LAW: Final = Law()
 ACT: Final = 0.05
 """Preemptions for each finished request, as the next three: from so many on a setting is to blame."""
 STORM: Final = 0.20
-CALM: Final = _LAW.healthy_preempted
+CALM: Final = LAW.healthy_preempted
 RELEASED: Final = 0.005
 """Below so many an earlier change may go back."""
 STORM_S: Final = RATE_S + 60.0
 """How long a storm lasts: rates look back two minutes, so what is preempted in one moment is seen for as long; a minute more of it is a
 storm."""
-FULL: Final = _LAW.alert_kv
+FULL: Final = LAW.alert_kv
 """Share of the pool in use from which it is crowded: the alert fires at it, and it holds a step down back."""
 ROOMY: Final = 0.70
 """Share of the pool in use below which it is not what makes requests late."""
