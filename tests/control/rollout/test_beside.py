@@ -96,6 +96,19 @@ def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int
     assert moved(0, there("a", old), SetSeen(name="b", replicas=0), surge=surge, total=total) == {"a": total}
 
 
+def test_a_way_back_for_which_there_is_no_room_any_more_waits_only_where_a_surge_was_asked_for_and_says_so() -> (
+    None
+):
+    """There was room when the change was tried, and others have taken it since."""
+    nowhere = PodSeen(name="a-0", uid="a0", stage=Stage.UNSCHEDULED, created=NOW - 301)
+    serving = Serving(sets=(SetSeen(name="a", replicas=1, pods=(nowhere,)), there("b", 3)))
+    beside = Beside(tried="b", serves="a", replicas=0, surge=True)
+    for rules, left in ((Rules(), 3), (Rules(by_room=True), 2), (Rules(surge=0, replaces=True), 2)):
+        rollout = move_beside([Wanted("a", 3)], beside, serving, rules, NOW)
+        assert {target.name: target.replicas for target in rollout.targets} == {"a": 1, "b": left}
+        assert rollout.first is (left == 3)
+
+
 def test_what_does_not_serve_with_the_change_goes_back_at_once() -> None:
     dying = tuple(PodSeen(name=f"b-{n}", uid=f"b{n}", stage=Stage.FAILED) for n in range(3))
     assert moved(0, there("a", 0), SetSeen(name="b", replicas=3, pods=dying), surge=True)["b"] == 0
