@@ -25,8 +25,9 @@ def phase(world: World) -> Phase | None:
 
 
 @cache
-def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0) -> int:
-    """That brings nothing; after so many looks the clock jumps, or it is paused for so many that do not count."""
+def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0, restarts: str = "") -> int:
+    """That brings nothing; after so many looks the clock jumps, or it is paused for so many that do not count. Where another program goes
+    on in the pause or just after it, only its looks are counted."""
     asked = seen(
         spec={**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}, pools=(pool(nodes=4),)
     )
@@ -40,8 +41,15 @@ def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0) -> int:
     if paused:
         pausing(stage, world, paused=True)
         stage.run(control, world, paused)
+        if restarts == "in the pause":
+            looks, (world, control) = 0, started(stage)
+            stage.run(control, world, paused)
         assert phase(world) is Phase.JUDGING
         pausing(stage, world, paused=False)
+        stage.turn(world)
+        if restarts == "after it":
+            looks, (world, control) = 0, started(stage)
+            stage.run(control, world, 1)
     while phase(world) is Phase.JUDGING:
         stage.run(control, world, 1)
         looks += 1
@@ -69,6 +77,15 @@ def test_in_a_large_fleet_it_is_seen_though_settings_are_looked_at_less_often(
 
 def test_the_time_of_a_pause_is_none_of_a_canarys() -> None:
     assert abs(looks_at_a_canary(0, paused=300) - looks_at_a_canary(0)) <= 2
+
+
+@pytest.mark.parametrize(("restarts", "seen_before"), [("in the pause", 0), ("after it", 10)])
+def test_nor_where_another_program_goes_on_which_has_not_seen_how_long_it_lasted(
+    restarts: str, seen_before: int
+) -> None:
+    """What was counted until the pause is written once that is over. In the pause it is lost, and a whole window is watched."""
+    looks = looks_at_a_canary(0, paused=300, restarts=restarts)
+    assert abs(looks_at_a_canary(0) - looks - seen_before) <= 4
 
 
 @pytest.mark.parametrize("hour", [3600.0, -3600.0], ids=["forward", "back"])
