@@ -40,8 +40,8 @@ THREADS: Final = 4
 DEADLINE_S: Final = 10.0
 CHUNK: Final = 1024 * 1024
 """Bytes that are read of a connection at once. They are many, as after each read a thread has to wait for Python's lock."""
-LARGEST_ANSWER: Final = 256 * 1024 * 1024
-"""Bytes of one answer. That to the longest question about ten thousand replicas is a third of it."""
+LARGEST_ANSWER: Final = 128 * 1024 * 1024
+"""Bytes of one answer, which is held whole until its rows are read: rows have about two hundred bytes, so it is some six hundred thousand."""
 
 
 class Read(Protocol[T_co]):
