@@ -52,7 +52,7 @@ def test_what_was_measured_is_compared_without_a_gpu() -> None:
 def test_the_errors_that_are_told_are_of_the_model_that_runs(report: dict[str, Any]) -> None:
     told = summary(report)
     assert told is not None, "run benchmarks/on_gpu.py --kept benchmarks/measured/h100 --write"
-    assert OnGpu.model_validate(told) == kept().gpu
+    assert OnGpu.model_validate(told) in kept().gpu
 
 
 def test_what_is_not_measured_whole_tells_no_errors(report: dict[str, Any]) -> None:
