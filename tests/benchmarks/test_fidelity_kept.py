@@ -92,7 +92,9 @@ def test_each_model_on_each_gpu_is_told_and_takes_the_place_of_what_was_measured
     assert [(one.gpu, one.crowded) for one in found.gpu[-2:]] == [("a-gpu", 5), ("another-gpu", 4)]
     monkeypatch.setattr(fidelity, "kept", lambda: found)
     for gpu, crowded in (("a-gpu", 5), ("another-gpu", 4)):
-        told = belief_error().partition(f"Instruct on {gpu}, a pair that nothing was fitted on, it is off by ")[2]
+        told = belief_error().partition(
+            f"Instruct on {gpu}, a pair that nothing was fitted on, it is off by "
+        )[2]
         assert f" and {crowded} runs that a short pool crowds" in told.partition("; from ")[0]
 
 
