@@ -384,13 +384,3 @@ def test_a_simulation_that_is_stopped_tells_what_was_done_by_then(
     assert (nothing.code, nothing.out) == (130, "")
     assert nothing.err.strip() == "note: stopped by Ctrl-C before there was an answer"
     assert page.read_text() == "an older one"
-
-
-def test_one_resource_at_a_time(llm: str, requests: str, tmp_path: Path):
-    file = tmp_path / "other.yaml"
-    file.write_text(resource("other", **SPEC))
-    ran = simulated(llm, requests, "-f", str(file))
-    assert (ran.code, ran.err.split("; ")[0]) == (
-        3,
-        "error: 2 resources are given (default/chat, default/other)",
-    )
