@@ -13,13 +13,19 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
+
+from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, Row, rate_columns
 
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
-RATE_HEAD: Final = "t_s,rate_rps[,cv]"
+FORMS: Final = (
+    f"a trace has requests ({REQUEST_HEAD}), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
+    "(time,requests), or is what Prometheus answers to query_range"
+)
+"""The end of a sentence on what is not read."""
 
 _AT: Final = (
     *("arrivals", "timestamp", "starttime", "arrivalms", "timestampms"),
@@ -46,10 +52,7 @@ MOST_PER_S: Final = 100.0
 NAMED: Final = 3
 """Models that are told by name."""
 MOST_TOKENS: Final = 100_000_000
-MOST_RATE: Final = 1_000_000.0
 MOST_CV: Final = 1000.0
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +64,6 @@ class RequestColumns:
     output_tokens: str
     blocks: str | None
     model: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateColumns:
-    at: str
-    unit_s: float
-    rate: str
-    cv: str | None
 
 
 def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
@@ -92,22 +87,27 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
             return None
         return f"two columns are called {both.strip()} and {twice[_folded(both)].strip()}; keep the one that is meant"
 
-    if "raterps" in known:
-        at = called(("ts", *_AT))
-        if at is None:
-            return f"no column says when; rates are {RATE_HEAD}"
-        rate, cv = known["raterps"], known.get("cv")
-        return doubled(at, rate, cv) or RateColumns(at=at, unit_s=_unit_s(at), rate=rate, cv=cv)
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
-    if "ts" in known and prompt is None and answer is None:
-        return f"no column is rate_rps; rates are {RATE_HEAD}, and requests {REQUEST_HEAD}"
+    if "raterps" in known or (prompt is None and answer is None):
+        since = called(("ts", *_AT))
+        if since is None and "raterps" in known:
+            return f"no column says when; {FORMS}"
+        found = (
+            None
+            if since is None
+            else rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
+        )
+        if found is not None:
+            return doubled(found.at, found.rate, found.cv) or found
+        if "ts" in known:
+            return f"no column is rate_rps; {FORMS}"
     missing = [
         name
         for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))
         if found is None
     ]
     if at is None or prompt is None or answer is None:
-        return f"no column is {' or '.join(missing)}; a trace's are {REQUEST_HEAD}, or {RATE_HEAD}"
+        return f"no column is {' or '.join(missing)}; {FORMS}"
     bailian = _BAILIAN in known
     mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
     shared = None if bailian else called(_BLOCKS)

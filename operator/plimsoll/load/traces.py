@@ -3,7 +3,7 @@
 The two forms are told apart by their columns:
 - Requests have arrival_s, input_tokens, output_tokens and, where prompts shared their beginnings, prefix_block_ids: ids of the blocks of 512
   tokens that a prompt is made of. Blocks of the same id have the same text.
-- Rates have t_s, rate_rps and cv, the coefficient of variation of the gaps between arrivals, which is 1 (as for independent arrivals) where the
+- Rates have t_s, rate_rps (or rate_rpm, rate_rph, or counts by interval, see `trace_rates`) and cv, the coefficient of variation of the gaps between arrivals, which is 1 (as for independent arrivals) where the
   column is missing. A rate holds until the next line's.
 Other names of the same columns are in `trace_forms`.
 """
@@ -17,22 +17,19 @@ import io
 import json
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import (
+    FORMS,
     MOST_CV,
-    MOST_RATE,
-    RATE_HEAD,
-    REQUEST_HEAD,
-    RateColumns,
     RequestColumns,
-    Row,
     blocks,
     columns_of,
     mixed,
@@ -41,12 +38,26 @@ from plimsoll.load.trace_forms import (
     tokens,
     unit_of,
 )
+from plimsoll.load.trace_matrix import begins_matrix, rates_of
+from plimsoll.load.trace_rates import (
+    Rate,
+    RateColumns,
+    Row,
+    by_interval,
+    has_number,
+    is_number,
+    per_second,
+    unit_beside,
+    unsaid,
+)
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
 STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
 """Lines from which the unit of times is guessed, where the column does not name it, and by which models are told apart."""
+LOOKED_AT_FIRST: Final = 8
+"""Lines by which a JSON document is told from lines of JSON."""
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
     b"\x28\xb5\x2f\xfd": "is packed with zstd; unpack it, as with zstd -dc",
@@ -74,15 +85,6 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """A rate, which holds from `at` until the next line's."""
-
-    at: float
-    per_second: float
-    cv: float
-
-
-@dataclass(frozen=True, slots=True)
 class Requests:
     lines: Iterator[Arrived]
     notes: tuple[str, ...] = ()
@@ -92,6 +94,8 @@ class Requests:
 @dataclass(frozen=True, slots=True)
 class Rates:
     lines: Iterator[Rate]
+    notes: tuple[str, ...] = ()
+    """What was taken, as the trace does not say it."""
 
 
 Line = TypeVar("Line", Arrived, Rate)
@@ -135,15 +139,18 @@ def name_of(path: Path) -> str:
 def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
     """The lines, with times since the first one. A line that cannot be read, or that is out of order, raises an error that names it."""
     try:
-        head, rows = _rows(iter(lines), name)
+        begin, all_lines = _begin(iter(lines))
+        if begins_matrix(begin):
+            rates, taken = rates_of("".join(all_lines), name)
+            return Rates(iter(rates), tuple(f"{name}: {one}" for one in taken))
+        head, rows = _rows(all_lines, name)
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
     columns = columns_of(head)
     if isinstance(columns, str):
         raise LoadError(f"{name}: {_above(head)}{columns}")
     if isinstance(columns, RateColumns):
-        rates = _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
-        return Rates(rates)
+        return _rates(head, rows, columns, name, sorted_by_time)
     unit_s, notes = columns.unit_s, []
     if unit_s is None or columns.model is not None:
         first = _first(rows, name)
@@ -156,9 +163,9 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     return Requests(lines_of, tuple(f"{name}: {one}" for one in notes))
 
 
-def _first(rows: Numbered, name: str) -> Sequence[tuple[int, Row]]:
+def _first(rows: Numbered, name: str, most: int = LOOKED_AT) -> Sequence[tuple[int, Row]]:
     try:
-        return list(islice(rows, LOOKED_AT))
+        return list(islice(rows, most))
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
 
@@ -182,7 +189,7 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     while first and not first.strip():
         blank, first = blank + 1, next(lines, "")
     if not first:
-        raise LoadError(f"{name}: is empty; a trace is {REQUEST_HEAD}, or {RATE_HEAD}")
+        raise LoadError(f"{name}: is empty; {FORMS}")
     if first.lstrip().startswith("["):
         raise LoadError(f"{name}: is one JSON list; write one object a line, as jq -c '.[]' does")
     if first.lstrip().startswith("{"):
@@ -299,9 +306,52 @@ def _arrived(row: Row, columns: RequestColumns, unit_s: float, begin: float) -> 
     )
 
 
+def _rates(
+    head: Iterable[str], rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool
+) -> Rates:
+    """All of them at once: what they count is seen from all, and there are few beside requests."""
+    notes: list[str] = []
+    passed = Counter[str]()
+    rows = _with_number(rows, columns.rate, passed)
+    if not columns.said:
+        first = _first(rows, name, 1)
+        rows = chain(first, rows)
+        if any(not is_number(row, columns.rate) for _, row in first):
+            raise LoadError(f"{name}: {_above(head)}no column is input_tokens or output_tokens; {FORMS}")
+        columns = replace(columns, said=any(unit_beside(row, columns.rate) for _, row in first))
+    lines = list(
+        _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
+    )
+    if lines and not columns.said:
+        notes.append(unsaid(name, columns.rate.strip(), lines))
+    if lines and columns.per_second is None:
+        lines, said = by_interval(name, lines)
+        notes.append(said)
+    elif passed["lines"]:
+        held = "line holds" if passed["lines"] == 1 else "lines hold"
+        notes.append(f"{passed['lines']:,} {held} no value: the rate before them is taken to go on")
+    return Rates(iter(lines), tuple(f"{name}: {one}" for one in notes))
+
+
+def _with_number(rows: Numbered, column: str, passed: Counter[str]) -> Numbered:
+    for place, row in rows:
+        if has_number(row, column):
+            yield place, row
+        else:
+            passed["lines"] += 1
+
+
 def _rate(row: Row, columns: RateColumns, begin: float) -> Rate:
     return Rate(
         at=moment(row, columns.at, columns.unit_s) - begin,
-        per_second=number(row, columns.rate, MOST_RATE),
+        per_second=per_second(row, columns),
         cv=1.0 if columns.cv is None else number(row, columns.cv, MOST_CV),
     )
+
+
+def _begin(lines: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The first lines, by which a document is known, and all lines again. One that tells spreadsheets the separator counts as blank."""
+    first = list(islice(lines, LOOKED_AT_FIRST))
+    if first and first[0].lower().startswith("sep="):
+        first[0] = "\n"
+    return "".join(one[:LOOKED_AT] for one in first), chain(first, lines)

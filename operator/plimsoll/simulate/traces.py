@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
-from plimsoll.load.traces import STDIN, Arrived, Rate, Rates, name_of, open_trace
+from plimsoll.load.trace_rates import Rate
+from plimsoll.load.traces import STDIN, Arrived, Rates, name_of, open_trace
 
 MOST_DAYS: Final = 366
 """A longer trace has a wrong date in it rather than a year's traffic, and would be simulated for hours."""
@@ -79,7 +80,7 @@ def load(path: Path) -> Loaded:
         with open_trace(path, sorted_by_time=False) as read:
             if isinstance(read, Rates):
                 rates, moved = _in_order(name, list(read.lines))
-                return Loaded(_rates(name, rates), moved)
+                return Loaded(_rates(name, rates), moved, read.notes)
             lines, moved = _in_order(name, list(read.lines))
             return Loaded(_requests(name, lines), moved, read.notes)
     except LoadError as error:
@@ -134,7 +135,7 @@ def _rates(name: str, lines: list[Rate]) -> RateTrace:
     if not lines:
         raise BadTrace(f"{name}: holds no rate")
     if not any(line.per_second for line in lines):
-        raise BadTrace(f"{name}: rate_rps is never above 0, so that nothing arrives")
+        raise BadTrace(f"{name}: its rate is never above 0, so that nothing arrives")
     return RateTrace(
         name=name,
         at=tuple(line.at for line in lines),
