@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from plimsoll import names
-from plimsoll.cli.simulate_page import SHEET, ticks
+from plimsoll.cli.simulate_clock import ticks
+from plimsoll.cli.simulate_page import SHEET
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from math import isnan
 from pathlib import Path
 
@@ -241,6 +242,7 @@ def simulate_command(
         from_day=from_day,
         days=days,
         whole_s=trace.span_s,
+        began=None if trace.began is None else trace.began + timedelta(days=from_day),
         lengths_from_trace=isinstance(trace, RequestTrace),
         results=done.results,
         currency=asked.question.snapshot.config.prices.currency or "",

@@ -177,16 +177,32 @@ def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
     return value * next((unit for least, unit in UNIX_IN if value >= least), unit_s)
 
 
-def _date(column: str, text: str) -> float:
-    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
-    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
+def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
+    """The date of a line, in its own zone; None where its time is a number since some moment, or cannot be read."""
     try:
-        read = datetime.fromisoformat(plain)
+        text = _said(row, column)
+        at = moment(row, column, unit_s)
+        if _number(text) is None:
+            return _read_date(text)
+        return datetime.fromtimestamp(at, UTC) if at >= UNIX_FROM else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _date(column: str, text: str) -> float:
+    try:
+        return _read_date(text).timestamp()
     except ValueError:
         raise ValueError(
             f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
         ) from None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def _read_date(text: str) -> datetime:
+    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
+    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
+    read = datetime.fromisoformat(plain)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def tokens(row: Row, column: str) -> int:

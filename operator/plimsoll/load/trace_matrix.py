@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from math import isnan
 from typing import Any, Final
 
 from plimsoll.load.problems import LoadError
+from plimsoll.load.trace_forms import began
 from plimsoll.load.trace_rates import MOST_RATE, Rate
 
 NAMED: Final = 3
@@ -25,8 +27,8 @@ def begins_matrix(text: str) -> bool:
     return _BEGINS.match(text) is not None
 
 
-def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...]]:
-    """The rates with times since the first one, and what is taken of them; raises LoadError."""
+def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetime | None]:
+    """The rates with times since the first one, what is taken of them, and when that was; raises LoadError."""
     try:
         held = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -45,7 +47,11 @@ def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...]]:
         notes.append(
             f"{len(series)} series are added up ({named}{more}); keep the one that is meant if they are not of one model's requests"
         )
-    return [Rate(at - begin, rate, 1.0) for at, rate in sorted(added.items())], tuple(notes)
+    return (
+        [Rate(at - begin, rate, 1.0) for at, rate in sorted(added.items())],
+        tuple(notes),
+        began({"at": begin}, "at"),
+    )
 
 
 def _series(held: object, name: str) -> Sequence[Mapping[str, Any]]:

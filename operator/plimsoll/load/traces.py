@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -30,6 +31,7 @@ from plimsoll.load.trace_forms import (
     FORMS,
     MOST_CV,
     RequestColumns,
+    began,
     blocks,
     columns_of,
     mixed,
@@ -89,6 +91,8 @@ class Requests:
     lines: Iterator[Arrived]
     notes: tuple[str, ...] = ()
     """What was guessed, as the trace does not say it; and that it is of several models, where its first lines are."""
+    began: datetime | None = None
+    """The date of the first line, which its time counts from; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,7 @@ class Rates:
     lines: Iterator[Rate]
     notes: tuple[str, ...] = ()
     """What was taken, as the trace does not say it."""
+    began: datetime | None = None
 
 
 Line = TypeVar("Line", Arrived, Rate)
@@ -141,8 +146,8 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     try:
         begin, all_lines = _begin(iter(lines))
         if begins_matrix(begin):
-            rates, taken = rates_of("".join(all_lines), name)
-            return Rates(iter(rates), tuple(f"{name}: {one}" for one in taken))
+            rates, taken, since = rates_of("".join(all_lines), name)
+            return Rates(iter(rates), tuple(f"{name}: {one}" for one in taken), since)
         head, rows = _rows(all_lines, name)
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
@@ -152,15 +157,16 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     if isinstance(columns, RateColumns):
         return _rates(head, rows, columns, name, sorted_by_time)
     unit_s, notes = columns.unit_s, []
+    first = _first(rows, name, LOOKED_AT if unit_s is None or columns.model is not None else 1)
+    rows, seen = chain(first, rows), [row for _, row in first]
     if unit_s is None or columns.model is not None:
-        first = _first(rows, name)
-        rows, seen = chain(first, rows), [row for _, row in first]
         if unit_s is None:
             unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
         if columns.model is not None and (of_several := mixed(seen, columns.model)):
             notes.append(of_several)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
-    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes))
+    since = began(seen[0], columns.at, unit_s) if seen else None
+    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes), since)
 
 
 def _first(rows: Numbered, name: str, most: int = LOOKED_AT) -> Sequence[tuple[int, Row]]:
@@ -313,9 +319,10 @@ def _rates(
     notes: list[str] = []
     passed = Counter[str]()
     rows = _with_number(rows, columns.rate, passed)
+    first = _first(rows, name, 1)
+    rows = chain(first, rows)
+    since = began(first[0][1], columns.at, columns.unit_s) if first else None
     if not columns.said:
-        first = _first(rows, name, 1)
-        rows = chain(first, rows)
         if any(not is_number(row, columns.rate) for _, row in first):
             raise LoadError(f"{name}: {_above(head)}no column is input_tokens or output_tokens; {FORMS}")
         columns = replace(columns, said=any(unit_beside(row, columns.rate) for _, row in first))
@@ -330,7 +337,7 @@ def _rates(
     elif passed["lines"]:
         held = "line holds" if passed["lines"] == 1 else "lines hold"
         notes.append(f"{passed['lines']:,} {held} no value: the rate before them is taken to go on")
-    return Rates(iter(lines), tuple(f"{name}: {one}" for one in notes))
+    return Rates(iter(lines), tuple(f"{name}: {one}" for one in notes), since)
 
 
 def _with_number(rows: Numbered, column: str, passed: Counter[str]) -> Numbered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from plimsoll.planning import codec
@@ -34,6 +35,8 @@ class Report:
     """As they were asked for; None: to the trace's end."""
     whole_s: float | None = None
     """How long the trace is that a part may be replayed of; None: no longer than what is replayed."""
+    began: datetime | None = None
+    """When what is replayed began, in the zone of the trace; None where that has no date."""
     results: Mapping[Routing, tuple[Result, ...]]
     """The first is the headline."""
     currency: str = ""
@@ -186,6 +189,7 @@ def data_of(report: Report) -> dict[str, Any]:
             "scale": report.scale,
             "fromDay": report.from_day,
             "days": report.days,
+            "began": None if report.began is None else report.began.isoformat(),
         },
         "world": {
             "seed": world.seed,
