@@ -145,7 +145,8 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
         top=100.0,
     )
     yield Timeline(
-        title="Requests waiting, over all replicas",
+        title="Requests waiting, over all replicas"
+        + ("" if one.outcome.sleep is None else ", and held while none is ready"),
         lines=(line("waiting", "a", lambda point: float(point.waiting)),),
     )
     if one.outcome.figures.slo_pct is not None:

@@ -123,7 +123,8 @@ class Run:
         if self._gateway is not None and self._wake is not None and self._wake.queried:
             self._waiting = float(len(self._gateway.held))
         if now <= self.arrivals.span_s:
-            tally.look(estate, now)
+            held = 0 if self._gateway is None else len(self._gateway.held)
+            tally.look(estate, now, held=held)
         if self._progress is not None:
             self._progress(now)
 

@@ -49,6 +49,7 @@ class Point:
     kv_most: float
     running: int
     waiting: int
+    """In the queues of replicas, and held in front of them."""
     arrivals_per_s: float
 
 
@@ -186,8 +187,9 @@ class Tally:
                 good[int(request.arrival // 60)] += 1
         finished.clear()
 
-    def look(self, estate: Estate, now: float) -> None:
-        """Note how the estate stands, at every scrape. Engines have to be advanced to now before."""
+    def look(self, estate: Estate, now: float, *, held: int = 0) -> None:
+        """Note how the estate stands, at every scrape, and how many requests a gateway holds in front of it. Engines have to be advanced to now
+        before."""
         present = len(estate.present)
         self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
@@ -219,7 +221,7 @@ class Tally:
                 kv=sum(kvs) / len(kvs) if kvs else 0.0,
                 kv_most=max(kvs, default=0.0),
                 running=sum(len(engine.running) for engine in engines),
-                waiting=sum(engine.queued for engine in engines),
+                waiting=held + sum(engine.queued for engine in engines),
                 arrivals_per_s=sum(recent) / min(60 * len(recent), self.span_s),
             )
         )
