@@ -8,10 +8,10 @@ import pytest
 from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import Result
+from plimsoll.simulate.outcome import Figures, Outcome, Point
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.tally import Figures, Outcome, Point
 from tests.simulate.worlds import SCENARIO, steady, world
 
 DAY_S = 86400.0

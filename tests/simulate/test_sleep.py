@@ -7,10 +7,10 @@ import pytest
 from plimsoll.simulate.compare import Comparison
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.gateway import Gateway, Wake
+from plimsoll.simulate.outcome import Outcome, Sleep
 from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.tally import Outcome, Sleep
 from plimsoll.simulate.world import Hardware, World
 from tests.simulate.worlds import SCENARIO, joined, steady, world
 

@@ -35,8 +35,9 @@ from plimsoll.cli.simulate_report import (
 )
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import short_error
+from plimsoll.simulate.outcome import Point
 from plimsoll.simulate.report import Report
-from plimsoll.simulate.tally import Point, arrivals_over, served_every
+from plimsoll.simulate.tally import arrivals_over, served_every
 
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
 OF_SETS: Final = "abdc"

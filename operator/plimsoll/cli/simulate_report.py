@@ -15,11 +15,11 @@ from plimsoll.cli.simulate_clock import Clock
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result, percent
+from plimsoll.simulate.outcome import Action
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.seeds import seeds_said, spreads
 from plimsoll.simulate.several import Played
-from plimsoll.simulate.tally import Action
 from plimsoll.simulate.world import START_P90_S, STARTS_S
 
 HEADS: Final = (

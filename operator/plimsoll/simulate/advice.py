@@ -16,9 +16,9 @@ from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import GOAL_PCT, Result, percent
+from plimsoll.simulate.outcome import Sleep
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.tally import Sleep
 from plimsoll.simulate.world import START_P90_S
 
 REFUSED, WAKING, BOUND, CRASHED, RETUNED = "refused", "waking", "bound", "crashed", "retuned"

@@ -11,11 +11,12 @@ from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate
 from plimsoll.simulate.gateway import Gateway, Wake
+from plimsoll.simulate.outcome import Action, Outcome
 from plimsoll.simulate.policies.base import Policy, SetView, View
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing, router_of
 from plimsoll.simulate.scrapes import Prometheus
-from plimsoll.simulate.tally import Action, Outcome, Tally
+from plimsoll.simulate.tally import Tally
 from plimsoll.simulate.world import DECIDE_AFTER_S, SCRAPE_S, World
 
 AFTERMATH_S: Final = 1200.0
