@@ -19,7 +19,8 @@ from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.advice import better_plan
 from plimsoll.simulate.arrivals import Arrivals
-from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
+from plimsoll.simulate.from_plan import CannotSimulate, scenario_of
+from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import further
 from plimsoll.status.findings import LACKING, sentence
 
