@@ -89,6 +89,16 @@ def test_a_column_of_a_dashboard_is_taken_for_requests_a_second_and_that_is_said
     )
 
 
+@pytest.mark.parametrize(
+    ("column", "first"),
+    [("chat (req/s)", 120.0), ("requests/min, chat", 2.0), ("requests per hour of chat", 120 / 3600)],
+)
+def test_a_unit_that_stands_within_the_name_of_a_dashboard_s_column_counts(column: str, first: float):
+    found = rates(f'"Time","{column}"\n0,120\n60,90\n')
+    assert next(found.lines).per_second == pytest.approx(first)
+    assert not found.notes
+
+
 def test_a_separator_that_is_told_to_a_spreadsheet_does_no_harm():
     assert list(rates("sep=,\n" + GRAFANA).lines) == list(rates(GRAFANA).lines)
 

@@ -100,7 +100,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         if found is not None:
             return doubled(found.at, found.rate, found.cv) or found
         if "ts" in known:
-            return f"no column is rate_rps; {FORMS}"
+            return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
     missing = [
         name
         for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))
@@ -247,7 +247,7 @@ def blocks(row: Row, column: str) -> tuple[int, ...]:
 def _said(row: Row, column: str) -> str:
     held = row.get(column)
     if held is None or held == "":
-        raise ValueError(f"{column} is missing; each line needs one")
+        raise ValueError(f"{column} is missing; each line needs one, so keep those alone that have it")
     return str(held).strip()
 
 

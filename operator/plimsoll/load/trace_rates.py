@@ -31,6 +31,10 @@ _SHORT: Final = {
 _LONG: Final = re.compile(
     r"(?:(?:request|req|call|op|c)s?)?(?:/|per)(?:(s)|(m)|h)(?:ec|econd|in|inute|our)?s?"
 )
+_WITHIN: Final = re.compile(
+    r"\b(?:request|req)s?(?:/|per)(s|m|h)(?:ec|econd|in|inute|our)?s?\b", re.IGNORECASE
+)
+"""Within the name that a dashboard gives a column; beside it stands what the requests are of."""
 _COUNTS: Final = (
     *("requests", "requestcount", "requestscount", "numrequests", "nrequests", "count", "count(*)"),
     *("hits", "calls", "invocations"),
@@ -80,7 +84,17 @@ def rate_columns(
     unsaid = next((known[name] for name in _UNSAID if name in known), None)
     if unsaid is None and len(others) == 1:
         unsaid = others[0]
-    return None if unsaid is None else RateColumns(at=at, unit_s=unit_s, rate=unsaid, cv=cv, said=False)
+    if unsaid is None:
+        return None
+    within = _WITHIN.search(unsaid.replace(" per ", "per").replace(" / ", "/").replace("_", ""))
+    return RateColumns(
+        at=at,
+        unit_s=unit_s,
+        rate=unsaid,
+        cv=cv,
+        per_second=1.0 if within is None else {"s": 1.0, "m": 1 / 60, "h": 1 / 3600}[within[1].lower()],
+        said=within is not None,
+    )
 
 
 def has_number(row: Row, column: str) -> bool:

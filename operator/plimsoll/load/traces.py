@@ -199,7 +199,10 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     if first.lstrip().startswith("["):
         raise LoadError(f"{name}: is one JSON list; write one object a line, as jq -c '.[]' does")
     if first.lstrip().startswith("{"):
-        return list(_object(first, name, blank + 1)), _objects(chain([first], lines), name, blank + 1)
+        objects = _objects(chain([first], lines), name, blank + 1)
+        # A log may begin with lines of something else, as of failures, which hold less than others.
+        seen = list(islice(objects, LOOKED_AT))
+        return list(dict.fromkeys(field for _, row in seen for field in row)), chain(seen, objects)
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
         chain([first], lines),
@@ -323,7 +326,7 @@ def _rates(
     rows = chain(first, rows)
     since = began(first[0][1], columns.at, columns.unit_s) if first else None
     if not columns.said:
-        if any(not is_number(row, columns.rate) for _, row in first):
+        if not first or not is_number(first[0][1], columns.rate):
             raise LoadError(f"{name}: {_above(head)}no column is input_tokens or output_tokens; {FORMS}")
         columns = replace(columns, said=any(unit_beside(row, columns.rate) for _, row in first))
     lines = list(
