@@ -40,6 +40,16 @@ def test_dates_of_a_trace_are_those_of_its_actions_in_text_and_on_the_page(
     assert "0d 00:" not in text
 
 
+def test_dates_without_a_zone_are_given_none(llm: str, tmp_path: Path):
+    """A dashboard writes them as its reader's clock has them."""
+    file = tmp_path / "local.csv"
+    file.write_text("time,rate_rps\n2026-11-23 10:00:00,1\n2026-11-23 10:01:00,1\n")
+    said = " ".join(simulated(llm, str(file), *OURS).out.split())
+    assert "2026-11-23 10:00:00 to 2026-11-23 10:02:00 promised" in said
+    trace = json.loads(simulated(llm, str(file), *OURS, "-o", "json").out)["trace"]
+    assert trace["began"] == "2026-11-23T10:00:00"
+
+
 def test_programs_are_told_when_the_replayed_part_began(llm: str, dated: str, tmp_path: Path):
     def began(trace: str, *more: str) -> object:
         return json.loads(simulated(llm, trace, *OURS, "-o", "json", *more).out)["trace"]["began"]

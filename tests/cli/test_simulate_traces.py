@@ -28,7 +28,12 @@ def test_a_trace_in_seconds_with_names_that_stand_for_ms_elsewhere_is_no_thousan
     ran = replayed(tmp_path, str(file))
     assert ran.code == 0
     assert "60 requests in 60 seconds" in ran.out
-    assert "requests.csv: nothing says what timestamp counts: seconds are taken" in ran.err
+    assert "requests.csv: nothing says what timestamp counts: seconds are taken" in ran.err, (
+        "before it is played"
+    )
+    assert "note requests.csv: nothing says what timestamp counts" in " ".join(ran.out.split()), (
+        "for who reads it later"
+    )
 
 
 def test_a_trace_is_read_from_stdin(tmp_path: Path):

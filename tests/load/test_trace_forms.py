@@ -91,7 +91,7 @@ def test_a_log_whose_first_lines_are_of_something_else_is_known_by_those_that_fo
         list(read_trace(lines, "x.jsonl").lines)
     assert (
         str(caught.value)
-        == "x.jsonl, line 1: usage.prompt_tokens is missing; each line needs one, so keep those alone that have it"
+        == "x.jsonl, line 1: usage.prompt_tokens is missing; each line needs one; jq -c 'select(.usage.prompt_tokens)' keeps those that have it"
     )
 
 

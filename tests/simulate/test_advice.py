@@ -149,6 +149,15 @@ def test_more_replicas_are_no_cure_alone_where_minutes_with_fewer_of_them_were_l
     assert ("though minutes with fewer replicas and less to do were late too" in said) == told
 
 
+def test_where_no_layout_keeps_the_limits_for_a_single_request_no_number_of_replicas_is_said_to():
+    hopeless = replace(PLENTY, attainable=False)
+    said = held_back(hopeless, result("plimsoll", 0.0, 48.0, late=[minute(300, 4, 0)]))
+    assert "100% with all 4 replicas that there may be: raise scaling.max" in said
+    assert said.endswith(
+        "; whatever their number, no layout on these GPUs keeps slo even for a single request, as the plan warns"
+    )
+
+
 def test_one_replica_is_called_one():
     one = replace(PLENTY, most=1)
     ours = result("plimsoll", 90.0, 48.0, late=[minute(300, 1, 0)])

@@ -29,8 +29,8 @@ from plimsoll.simulate.traces import (
     MOST_DAYS,
     MOST_REQUESTS,
     BadTrace,
+    Loaded,
     RequestTrace,
-    Trace,
     expected,
     load,
 )
@@ -197,7 +197,8 @@ def simulate_command(
     """
     _refuse_twins(seeds)
     asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
-    trace = _trace(trace_file)
+    loaded = _loaded(trace_file)
+    trace = loaded.trace
     asked = asked_for(files, fleet, config_file, name, online=online)
     scenario = asked.scenario
     if page is not None:
@@ -242,6 +243,7 @@ def simulate_command(
         from_day=from_day,
         days=days,
         whole_s=trace.span_s,
+        taken=loaded.notes,
         began=None if trace.began is None else trace.began + timedelta(days=from_day),
         lengths_from_trace=isinstance(trace, RequestTrace),
         results=done.results,
@@ -267,7 +269,7 @@ def _refuse_twins(seeds: tuple[int, ...]) -> None:
             raise BadInput(f"--seed {seed} is given twice, and twice it is the same world")
 
 
-def _trace(name: str) -> Trace:
+def _loaded(name: str) -> Loaded:
     try:
         loaded = load(Path(name))
     except BadTrace as error:
@@ -277,7 +279,8 @@ def _trace(name: str) -> Trace:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
         note([f"{loaded.trace.name}: {stood}; they are replayed in order of time"])
     # A file's name is bytes, and these may be no text.
-    return replace(loaded.trace, name=printable(loaded.trace.name))
+    named = replace(loaded.trace, name=printable(loaded.trace.name))
+    return replace(loaded, trace=named, notes=tuple(map(printable, loaded.notes)))
 
 
 def _check_part(stages: Stages) -> None:

@@ -16,7 +16,7 @@ TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 216
 @dataclass(frozen=True, slots=True)
 class Clock:
     began: datetime | None = None
-    """When the part that is replayed began, in the zone of its trace; None where that has no date."""
+    """When the part that is replayed began, in the zone of its trace, or in none where its dates name none; None where that has no date."""
 
     def tell(self, seconds: float) -> str:
         """The time so many seconds after the beginning."""
@@ -29,7 +29,7 @@ class Clock:
         """From when to when so many seconds from the beginning are, and by whose clock; None without dates."""
         if self.began is None:
             return None
-        return f"{self.tell(0)} to {self.tell(span_s)} {self.began:%Z}"
+        return f"{self.tell(0)} to {self.tell(span_s)} {self.began:%Z}".rstrip()
 
     def ticks(self, span_s: float) -> Sequence[tuple[float, str]]:
         """Marks of an axis of so many seconds, with what stands at them: whole minutes, hours or days, at most ten, none so near the end that

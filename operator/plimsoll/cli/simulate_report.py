@@ -248,7 +248,7 @@ def _ms(value: float | None) -> str:
 def span(seconds: float) -> str:
     for unit, size in (("day", DAY_S), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * size:
-            return many(round(seconds / size, 1), unit, short)
+            return many(round(seconds / size, 1), unit, lambda number: f"{number:,g}")
     return many(round(seconds), "second")
 
 

@@ -13,6 +13,7 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,8 @@ _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
 _BAILIAN: Final = "chatid"
 """A column by which Qwen-Bailian's traces are known. They have Mooncake's names, but seconds, and blocks of 16 tokens."""
+
+_PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 """Pairs of the least number that is a Unix time in ns, us or ms, and that unit. In a larger unit it would be thousands of years ahead."""
@@ -178,7 +181,7 @@ def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
 
 
 def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
-    """The date of a line, in its own zone; None where its time is a number since some moment, or cannot be read."""
+    """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
     try:
         text = _said(row, column)
         at = moment(row, column, unit_s)
@@ -191,18 +194,18 @@ def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
 
 def _date(column: str, text: str) -> float:
     try:
-        return _read_date(text).timestamp()
+        read = _read_date(text)
     except ValueError:
         raise ValueError(
             f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
         ) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _read_date(text: str) -> datetime:
     # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
     plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
-    read = datetime.fromisoformat(plain)
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+    return datetime.fromisoformat(plain)
 
 
 def tokens(row: Row, column: str) -> int:
@@ -247,7 +250,9 @@ def blocks(row: Row, column: str) -> tuple[int, ...]:
 def _said(row: Row, column: str) -> str:
     held = row.get(column)
     if held is None or held == "":
-        raise ValueError(f"{column} is missing; each line needs one, so keep those alone that have it")
+        # A field within an object of JSON is called by its path, and lacks where a request failed.
+        kept = f"; jq -c 'select(.{column})' keeps those that have it" if _PATH.fullmatch(column) else ""
+        raise ValueError(f"{column} is missing; each line needs one{kept}")
     return str(held).strip()
 
 

@@ -19,6 +19,7 @@ from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
+from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
@@ -115,6 +116,7 @@ def scenario_of(
         sets=sets,
         limits_together=limits if sets else UNLIMITED,
         tunable=None if sets else first.tunable,
+        attainable=all(one.reason != UNATTAINABLE for one in plan.findings),
         warned=tuple(sentence(one) for one in plan.findings if one.severity is Severity.WARNING),
         left_out=(*_left_out(reading, plan.outcome, allowed, several=bool(sets)), *unplayed),
     )

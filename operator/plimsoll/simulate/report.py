@@ -37,6 +37,8 @@ class Report:
     """How long the trace is that a part may be replayed of; None: no longer than what is replayed."""
     began: datetime | None = None
     """When what is replayed began, in the zone of the trace; None where that has no date."""
+    taken: tuple[str, ...] = ()
+    """What was taken of the trace's file, as that does not say it."""
     results: Mapping[Routing, tuple[Result, ...]]
     """The first is the headline."""
     currency: str = ""
@@ -95,7 +97,7 @@ class Report:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures has to know; the last says how far the simulator is off."""
-        return (*_scenario_notes(self), belief_error())
+        return (*self.taken, *_scenario_notes(self), belief_error())
 
 
 def _scenario_notes(report: Report) -> Sequence[str]:

@@ -60,6 +60,8 @@ class Scenario:
     """What the budget leaves them, where there are several."""
     tunable: Tunable | None = None
     """What a retune may change, where there is one set; where there are several, each has its own."""
+    attainable: bool = True
+    """Whether the plan found a layout that keeps slo at least for a single request."""
     left_out: tuple[str, ...] = ()
     """What of the resource or the fleet is not simulated, a sentence each."""
     warned: tuple[str, ...] = ()

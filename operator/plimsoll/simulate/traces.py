@@ -82,11 +82,13 @@ def load(path: Path) -> Loaded:
     name = name_of(path) if path == STDIN else path.name
     try:
         with open_trace(path, sorted_by_time=False) as read:
+            # A report goes to others, to whom a path on this machine says nothing.
+            notes = tuple(one.replace(f"{name_of(path)}: ", f"{name}: ", 1) for one in read.notes)
             if isinstance(read, Rates):
                 rates, moved, before = _in_order(name, list(read.lines))
-                return Loaded(_rates(name, rates, _later(read.began, before)), moved, read.notes)
+                return Loaded(_rates(name, rates, _later(read.began, before)), moved, notes)
             lines, moved, before = _in_order(name, list(read.lines))
-            return Loaded(_requests(name, lines, _later(read.began, before)), moved, read.notes)
+            return Loaded(_requests(name, lines, _later(read.began, before)), moved, notes)
     except LoadError as error:
         raise BadTrace(str(error)) from None
 
