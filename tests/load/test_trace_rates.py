@@ -65,6 +65,14 @@ def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():
     assert "it leaves out 1 stretch of time, in which nobody is taken to come" in found.notes[0]
 
 
+def test_large_numbers_may_be_shortened_as_dashboards_do_and_days_be_dates():
+    found = rates("Date,Requests\n2026-11-23,1.2 K\n2026-11-24,2.4 Mil\n")
+    assert [86400 * one.per_second for one in found.lines] == pytest.approx([1200, 2.4e6])
+    assert "Requests is '12 m'" in refused("Date,Requests\n2026-11-23,12 m\n2026-11-24,1\n"), (
+        "of milli or million"
+    )
+
+
 def test_counts_that_are_not_in_order_are_of_the_same_intervals():
     found = rates("time,requests\n120,30\n0,60\n60,120\n")
     assert sorted((one.at, one.per_second) for one in found.lines) == [(-120, 1), (-60, 2), (0, 0.5)]
@@ -105,7 +113,13 @@ def test_a_separator_that_is_told_to_a_spreadsheet_does_no_harm():
 
 @pytest.mark.parametrize(
     ("value", "per_second"),
-    [("1.25 req/s", 1.25), ("90 req/m", 1.5), ("1.2 K req/s", 1200.0), ("2.5k reqps", 2500.0)],
+    [
+        ("1.25 req/s", 1.25),
+        ("90 req/m", 1.5),
+        ("1.2 K req/s", 1200.0),
+        ("2.5k reqps", 2500.0),
+        ("864 requests/day", 0.01),
+    ],
 )
 def test_a_unit_that_stands_beside_the_value_counts(value: str, per_second: float):
     found = rates(f"Time,Value\n0,{value}\n60,{value}\n")
@@ -140,6 +154,10 @@ FORMS = (
         "time,pod-a,pod-b\n0,1.5,2\n",
         '{"t_s": 0}\n',
         "a,b,c\n0,1,2\n",
+        "minute,requests\n0,5\n1,6\n",
+        "Time,p95 latency\n0,1.25\n60,1.5\n",
+        "Time,generation tokens/s\n0,1.25\n60,1.5\n",
+        "Time,kv cache usage\n0,0.25\n60,0.5\n",
     ],
 )
 def test_of_what_is_not_read_all_forms_that_are_get_named(text: str):
@@ -171,6 +189,13 @@ def test_what_prometheus_answers_to_a_range_is_read(
         assert isinstance(found, Rates)
         assert list(found.lines) == [Rate(0, 1.5, 1), Rate(60, 2, 1), Rate(120, 0, 1)]
     assert "requests a second are taken, as rate() gives them" in found.notes[0]
+
+
+def test_a_stretch_without_values_is_told():
+    holed = {"metric": {}, "values": [[60.0 * at, "1.5"] for at in (0, 1, 2, 9, 10, 11)]}
+    found = rates(json.dumps(answered(holed)))
+    assert len(list(found.lines)) == 6
+    assert "1 stretch of time without a value: the rate before it is taken to go on" in " ".join(found.notes)
 
 
 def test_series_of_several_replicas_are_added_up_and_that_is_said():

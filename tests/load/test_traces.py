@@ -170,6 +170,11 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
         ('{"t_s": 0}\n', "no column is rate_rps"),
         ("0,100,20\n1,100,20\n", "the first line is '0,100,20', and should name the columns"),
         ("rate_rps,cv\n1,1\n", "no column says when"),
+        ("minute,requests\n1,1\n", "no column says when, as time does; a trace has"),
+        (
+            '{\n  "results": {}\n}\n',
+            "is a JSON document over several lines; write one object a line, as jq -c does",
+        ),
         ('{"timestamp": 0, "input_length": 6}\n', "no column is output_tokens"),
         ('[{"timestamp": 0}]', "is one JSON list; write one object a line"),
         ('{"timestamp": 0, "input_length": 6, "output_length": 5}\n{"timest', "line 2: is no JSON"),

@@ -30,7 +30,7 @@ FORMS: Final = (
 
 _AT: Final = (
     *("arrivals", "timestamp", "starttime", "arrivalms", "timestampms"),
-    *("@timestamp", "ts", "createdat", "created", "time"),
+    *("@timestamp", "ts", "createdat", "created", "time", "datetime", "date"),
 )
 """Those of many meanings stand last: beside others, `time` may be how long an answer took."""
 _INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens", "prompttokens")
@@ -104,6 +104,8 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
             return doubled(found.at, found.rate, found.cv) or found
         if "ts" in known:
             return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
+    if at is None and prompt is None and answer is None:
+        return f"no column says when, as time does; {FORMS}"
     missing = [
         name
         for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))

@@ -9,12 +9,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from math import isnan
 from typing import Any, Final
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import began
-from plimsoll.load.trace_rates import MOST_RATE, Rate
+from plimsoll.load.trace_rates import MOST_RATE, WIDE, Rate
 
 NAMED: Final = 3
 """Series that are told by their labels."""
@@ -39,7 +40,8 @@ def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetim
         added[at] = added.get(at, 0.0) + value
     if not added:
         raise LoadError(f"{name}: holds no series: the query found nothing in that time")
-    begin = min(added)
+    times = sorted(added)
+    begin = times[0]
     notes = ["requests a second are taken, as rate() gives them"]
     if len(series) > 1:
         more = "" if len(series) <= NAMED else f" and {len(series) - NAMED} more"
@@ -47,11 +49,12 @@ def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetim
         notes.append(
             f"{len(series)} series are added up ({named}{more}); keep the one that is meant if they are not of one model's requests"
         )
-    return (
-        [Rate(at - begin, rate, 1.0) for at, rate in sorted(added.items())],
-        tuple(notes),
-        began({"at": begin}, "at"),
-    )
+    gaps = [after - before for before, after in pairwise(times)]
+    if holes := sum(gap > WIDE * min(gaps) for gap in gaps):
+        stretch, it = ("stretch", "it") if holes == 1 else ("stretches", "them")
+        notes.append(f"{holes:,} {stretch} of time without a value: the rate before {it} is taken to go on")
+    rates = [Rate(at - begin, added[at], 1.0) for at in times]
+    return rates, tuple(notes), began({"at": begin}, "at")
 
 
 def _series(held: object, name: str) -> Sequence[Mapping[str, Any]]:

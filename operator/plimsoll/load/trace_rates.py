@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
 
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
@@ -28,12 +29,10 @@ _SHORT: Final = {
     **dict.fromkeys(("raterpm", "rpm", "qpm", "reqpm", "cpm"), 1 / 60),
     **dict.fromkeys(("raterph", "rph", "qph"), 1 / 3600),
 }
-_LONG: Final = re.compile(
-    r"(?:(?:request|req|call|op|c)s?)?(?:/|per)(?:(s)|(m)|h)(?:ec|econd|in|inute|our)?s?"
-)
-_WITHIN: Final = re.compile(
-    r"\b(?:request|req)s?(?:/|per)(s|m|h)(?:ec|econd|in|inute|our)?s?\b", re.IGNORECASE
-)
+_UNITS: Final = {"s": 1.0, "m": 1 / 60, "h": 1 / 3600, "d": 1 / DAY_S}
+_PER: Final = r"(?:/|per)([smhd])(?:ec|econd|in|inute|our|ay)?s?"
+_LONG: Final = re.compile(rf"(?:(?:request|req|call|op|c)s?)?{_PER}")
+_WITHIN: Final = re.compile(rf"\b(?:request|req)s?{_PER}\b", re.IGNORECASE)
 """Within the name that a dashboard gives a column; beside it stands what the requests are of."""
 _COUNTS: Final = (
     *("requests", "requestcount", "requestscount", "numrequests", "nrequests", "count", "count(*)"),
@@ -41,7 +40,12 @@ _COUNTS: Final = (
 )
 _UNSAID: Final = ("value", "rate", "requestrate")
 """Names that say that a number is meant, and not of what time."""
-_AMOUNT: Final = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?) *(?:([kM]) *(?=[a-z1/]))?(.*)", re.IGNORECASE)
+_OTHER: Final = re.compile(
+    r"latenc|duration|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util", re.IGNORECASE
+)
+"""Within the name of a column that is of something else than requests."""
+_AMOUNT: Final = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?) *(?:(Mil|[kKM])(?=\s|$) *)?(.*)")
+_TIMES: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "Mil": 1e6}
 
 _NOTHING: Final = ("", "nan", "null", "undefined")
 
@@ -82,7 +86,7 @@ def rate_columns(
         return RateColumns(at=at, unit_s=unit_s, rate=counts, cv=cv, per_second=None)
     others = [name for name in known.values() if name not in (at, cv)]
     unsaid = next((known[name] for name in _UNSAID if name in known), None)
-    if unsaid is None and len(others) == 1:
+    if unsaid is None and len(others) == 1 and not _OTHER.search(others[0]):
         unsaid = others[0]
     if unsaid is None:
         return None
@@ -92,7 +96,7 @@ def rate_columns(
         unit_s=unit_s,
         rate=unsaid,
         cv=cv,
-        per_second=1.0 if within is None else {"s": 1.0, "m": 1 / 60, "h": 1 / 3600}[within[1].lower()],
+        per_second=1.0 if within is None else _UNITS[within[1].lower()],
         said=within is not None,
     )
 
@@ -122,7 +126,7 @@ def per_second(row: Row, columns: RateColumns) -> float:
     if found is not None:
         unit = _per_second(found[3].strip().lower()) if found[3] else each
         try:
-            value = float(found[1]) * {"k": 1e3, "m": 1e6}.get((found[2] or "").lower(), 1.0)
+            value = float(found[1]) * _TIMES.get(found[2] or "", 1.0)
         except ValueError:
             unit = None
         value = -1.0 if unit is None else value * unit / each
@@ -190,4 +194,4 @@ def _per_second(folded: str) -> float | None:
     found = _LONG.fullmatch(folded)
     if found is None:
         return None
-    return 1.0 if found[1] else 1 / 60 if found[2] else 1 / 3600
+    return _UNITS[found[1]]

@@ -198,6 +198,10 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
         raise LoadError(f"{name}: is empty; {FORMS}")
     if first.lstrip().startswith("["):
         raise LoadError(f"{name}: is one JSON list; write one object a line, as jq -c '.[]' does")
+    if first.strip() == "{":
+        raise LoadError(
+            f"{name}: is a JSON document over several lines; write one object a line, as jq -c does"
+        )
     if first.lstrip().startswith("{"):
         objects = _objects(chain([first], lines), name, blank + 1)
         # A log may begin with lines of something else, as of failures, which hold less than others.
