@@ -59,3 +59,12 @@ def test_a_page_that_names_what_is_no_text_is_written_all_the_same(tmp_path: Pat
     page = tmp_path / "out.html"
     write_page(str(page), "<p>" + os.fsdecode(b"\xff") + "</p>")
     assert page.read_text() == "<p>\\udcff</p>"
+
+
+def test_what_is_wrong_with_the_rest_is_told_before_a_trace_is_read(tmp_path: Path):
+    """Which takes minutes where it is long."""
+    file = tmp_path / "llm.yaml"
+    file.write_text(resource("chat", **SPEC))
+    ran = plimsoll("simulate", "-f", str(file), "--trace", str(tmp_path / "not-there.csv"))
+    assert ran.code == 3
+    assert ran.err.startswith("error: no fleet is named")

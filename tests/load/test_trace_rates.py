@@ -107,6 +107,12 @@ def test_a_unit_that_stands_within_the_name_of_a_dashboard_s_column_counts(colum
     assert not found.notes
 
 
+def test_series_that_stand_below_each_other_are_told_to_be_several():
+    said = refused("Series,Time,Value\na,0,1.5\na,60,2.5\nb,0,1.5\nb,60,2\n")
+    assert "line 4: is of the same time as a line above" in said
+    assert said.endswith("so of several series keep one, or add them up")
+
+
 def test_a_separator_that_is_told_to_a_spreadsheet_does_no_harm():
     assert list(rates("sep=,\n" + GRAFANA).lines) == list(rates(GRAFANA).lines)
 

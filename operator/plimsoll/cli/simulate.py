@@ -79,7 +79,7 @@ class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before 
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them) "
+    help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them), "
     "rates (t_s,rate_rps[,cv]), counts by interval (time,requests), or Prometheus' query_range; CSV or JSON lines, gzipped or not; - is "
     "stdin. Dates and Unix times will do.",
 )
@@ -197,12 +197,13 @@ def simulate_command(
     """
     _refuse_twins(seeds)
     asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
-    loaded = _loaded(trace_file)
-    trace = loaded.trace
+    # What is wrong with the rest is told before the minutes that a long trace takes to read.
     asked = asked_for(files, fleet, config_file, name, online=online)
     scenario = asked.scenario
     if page is not None:
         check_writable(page)
+    loaded = _loaded(trace_file)
+    trace = loaded.trace
 
     stages = Stages(
         scenario=scenario,

@@ -292,7 +292,8 @@ def _parsed(
             if seen is not None:
                 if line.at in seen:
                     raise LoadError(
-                        f"{name}, line {place}: is of the same time as a line above; a rate holds from its time to the next line's"
+                        f"{name}, line {place}: is of the same time as a line above; a rate holds from its time to the next line's, so of several "
+                        "series keep one, or add them up"
                     )
                 seen.add(line.at)
             last = line.at
