@@ -286,7 +286,7 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
     ("arguments", "said"),
     [
         (("--trace", "none.csv"), "none.csv: cannot be read"),
-        (("--from-day", "3"), "the trace ends after 6.70 minutes"),
+        (("--from-day", "3"), "the trace ends after 6.7 minutes"),
         (("--scale", "0.000001"), "nothing arrives"),
         (("--scale", "nan"), "not a number"),
         (("--scale", "twice"), "'twice' is not a valid number"),
