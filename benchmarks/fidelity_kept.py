@@ -116,8 +116,10 @@ def write(
 
 
 def write_gpu(told: Mapping[str, Any], file: Path = FILE) -> None:
-    """What was measured on a GPU, beside all the rest."""
-    _put({**yaml.safe_load(file.read_text("utf-8")), "gpu": dict(told)}, file)
+    """What was measured of a model on a GPU, beside all the rest: in place of what was kept of that pair, else after the others."""
+    before = yaml.safe_load(file.read_text("utf-8"))
+    pairs = {(one["gpu"], one["model"]): one for one in (*before["gpu"], dict(told))}
+    _put({**before, "gpu": list(pairs.values())}, file)
 
 
 def _put(found: Mapping[str, Any], file: Path) -> None:

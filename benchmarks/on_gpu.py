@@ -3,7 +3,8 @@
 The engine is the machine's own (`--engine`, by default the `vllm` on PATH); its model has the real shape and made-up weights, which
 takes no download and changes no time. `start` tells the cache that the engine ends up with beside the ledger's; `speed` sends so many
 users who ask again as soon as they are answered, and tells the planner's and the engine model's latencies beside the measured ones;
-`turns` runs two engines on the one GPU, one of which has the watermark that a retune would choose, and the same requests for both.
+`turns` runs two engines on the one GPU, one of which has the watermark that a retune would choose, and the same requests for both: by
+default a crowd in front of a short pool and an open loop that has room left, with `--crowded` the crowd alone.
 
 Under `--out` stands what was measured, as soon as it is: `starts.jsonl` and `latencies.csv`, in the forms that `kv_accuracy.py` and
 `latency_accuracy.py` read, and `turns.jsonl`. `--kept FOLDER` needs no GPU: it compares such files, as those below `measured/`.
@@ -15,11 +16,14 @@ import argparse
 import asyncio
 import csv
 import json
+import math
 import shlex
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,27 +35,34 @@ sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find
 
 from fidelity_kept import write_gpu  # noqa: E402
 from models import shaped  # noqa: E402
-from on_gpu_engine import EngineOnGpu  # noqa: E402
+from on_gpu_engine import READY_SECONDS, EngineOnGpu  # noqa: E402
 from on_gpu_said import BLOCK, caches, latencies, rows_of, summary, turn  # noqa: E402
 from plimsoll.control.retune import sizing  # noqa: E402
 from plimsoll.control.retune.ladder import AIM  # noqa: E402
-from plimsoll.facts.models import catalogue_config  # noqa: E402
+from plimsoll.facts.models import catalogue_config, lookup  # noqa: E402
 from plimsoll.load.bench import session  # noqa: E402
 from plimsoll.load.client import Api, Endpoint  # noqa: E402
 from plimsoll.load.drive import Limits  # noqa: E402
 from plimsoll.load.lengths import Fixed  # noqa: E402
 from plimsoll.load.result import Result  # noqa: E402
+from plimsoll.load.slo import Slo, parse_slo  # noqa: E402
 from plimsoll.load.workload import ClosedLoop, Workload  # noqa: E402
+from plimsoll.planning.layouts.layout import Layout  # noqa: E402
+from plimsoll.planning.memory.kv import kv_bytes_per_token  # noqa: E402
 from preempting import ANSWERS, PROMPTS  # noqa: E402
-from retune_ratios import in_turns, told  # noqa: E402
+from retune_ratios import PROMISED, Side, in_turns, told, turns  # noqa: E402
 
 PARTS: Final = ("start", "speed", "turns")
 STARTS, POINTS, RUNS = "starts.jsonl", "latencies.csv", "turns.jsonl"
 ROUNDS: Final = 5
 """Answers of each user, on average."""
 HALVES: Final = 0.4
-"""Of the GPU, that each of two engines takes."""
+"""Of the GPU, that has to be free when each of two engines begins."""
+SPARE: Final = 1.25
+"""Of what a short pool takes: an engine wants room for one request of the longest length, and counts it a little differently."""
 MEASURED: Final = ("preemptions", "tokens_s", "e2e_p99_s", "ttft_p99_s", "max_gap_s")
+TOLD: Final = ("slo_pct",)
+"""Of what is measured, that the engine model is not asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,7 @@ class Ground:
     length: int
     folder: Path
     out: Path
+    ready_s: float
 
     def written(self) -> Path:
         config = catalogue_config(self.model)
@@ -75,7 +87,7 @@ class Ground:
     @contextmanager
     def serving(self, *words: str) -> Iterator[EngineOnGpu]:
         said = (f"--max-model-len={self.length}", "--served-model-name=model", *self.words, *words)
-        with EngineOnGpu(self.engine, self.folder / "model", *said) as engine:
+        with EngineOnGpu(self.engine, self.folder / "model", *said, ready_s=self.ready_s) as engine:
             say(f"ready after {engine.start_s} s: {engine.said()}")
             yield engine
 
@@ -99,12 +111,18 @@ def append(file: Path, row: Mapping[str, Any]) -> None:
         lines.write(json.dumps(row) + "\n")
 
 
-def quick(on: Ground, engine: EngineOnGpu, shapes: Sequence[tuple[int, int]], users: Sequence[int]) -> None:
-    """A point of each shape and number of users."""
+def quick(
+    on: Ground, engine: EngineOnGpu, shapes: Sequence[tuple[int, int]], users: Sequence[int], seconds: float
+) -> None:
+    """A point of each shape and number of users; none begins after so many seconds."""
+    until = time.monotonic() + seconds
     with (on.out / POINTS).open("w", newline="") as file:
         points: csv.DictWriter[str] | None = None
         for prompt, answer in shapes:
             for each in users:
+                if time.monotonic() > until:
+                    say(f"no time is left for {each} users of {prompt}:{answer}")
+                    continue
                 row = {**on.about(engine), **_point(engine, prompt=prompt, answer=answer, users=each)}
                 if points is None:
                     points = csv.DictWriter(file, list(row), lineterminator="\n")
@@ -144,26 +162,49 @@ async def _asked(url: str, workload: Workload, requests: int) -> Result:
         return await opened.measure(workload, limits, slo=None, stop=asyncio.Event())
 
 
-def turned(on: Ground, *, pool: int, users: int, seeds: int, requests: int) -> None:
+def turned(on: Ground, *, pool: int, users: int, seeds: int, requests: int, slo: Slo, crowded: bool) -> None:
     """As it was and with what a retune would keep free, each beside the other on one GPU."""
     kept = watermark(pool)
     words = (
         f"--gpu-memory-utilization={HALVES}",
+        # So that none measures what is free while the other one takes it.
+        f"--kv-cache-memory-bytes={pool_bytes(on.model, pool)}",
         f"--block-size={BLOCK}",
         f"--num-gpu-blocks-override={pool // BLOCK}",
         f"--max-num-seqs={users}",
     )
     say(f"watermark 0 to {kept} of 1,000 blocks")
-    with ExitStack() as both:
-        before = both.enter_context(on.serving(*words))
-        after = both.enter_context(on.serving(*words, f"--watermark={kept / 1000}"))
+    with both(on, words, (*words, f"--watermark={kept / 1000}")) as (before, after):
         about = {**on.about(before), "pool_tokens": pool, "sequences": users, "requests": requests}
+        promised = dict(slo.targets())
 
         def heard(run: dict[str, Any]) -> None:
             told(run)
-            append(on.out / RUNS, {**about, "watermark": kept if run["side"] == "after" else 0, **run})
+            mark = kept if run["side"] == "after" else 0
+            append(on.out / RUNS, {**about, "watermark": mark, **run, "slo": promised})
 
-        in_turns(before.url, after.url, seeds=seeds, users=users, requests=requests, tell=heard)
+        if not crowded:
+            in_turns(before.url, after.url, seeds=seeds, users=users, requests=requests, slo=slo, tell=heard)
+            return
+        sides = Side("before", before.url, slo), Side("after", after.url, slo)
+        for side in sides:
+            told(side.run(ClosedLoop(users // 2), 0, users // 2))  # what an engine does once for all its time
+        for side, seed in turns(*sides, seeds=seeds):
+            heard(side.run(ClosedLoop(users), seed, requests))
+
+
+@contextmanager
+def both(on: Ground, *words: Sequence[str]) -> Iterator[list[EngineOnGpu]]:
+    """They start at the same time, as each takes minutes."""
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        yield list(pool.map(lambda said: stack.enter_context(on.serving(*said)), words))
+
+
+def pool_bytes(model: str, tokens: int) -> int:
+    """For the cache of one engine, with what it needs beside the pool."""
+    if (facts := lookup(model)) is None:
+        raise SystemExit(f"{model} is not in the catalogue; `plimsoll models` lists it")
+    return round(SPARE * tokens * kv_bytes_per_token(facts.architecture, Layout()))
 
 
 def watermark(pool: int) -> int:
@@ -205,12 +246,14 @@ def table(report: Mapping[str, Any]) -> Iterator[str]:
             f"{float(row['output_tokens_s']):>10.0f}{row['played_tokens_s']:>8}"
         )
     if report.get("turns"):
-        yield "\nload, seed: watermark      " + "".join(f"{name:>22}" for name in MEASURED)
-    for row in report.get("turns", ()):
-        pairs = (f"{row[name]:g} ({row['played'][name]:g})" for name in MEASURED)
-        yield f"{row['load']}, {row['seed']}: {row['watermark']:<8}" + "".join(
-            f"{pair:>22}" for pair in pairs
-        )
+        more = [name for name in TOLD if any(name in row for row in report["turns"])]
+        yield "\nload, seed: watermark      " + "".join(f"{name:>22}" for name in (*MEASURED, *more))
+        for row in report["turns"]:
+            pairs = [f"{row[name]:g} ({row['played'][name]:g})" for name in MEASURED]
+            pairs += [f"{row[name]:g}" for name in more if name in row]
+            yield f"{row['load']}, {row['seed']}: {row['watermark']:<8}" + "".join(
+                f"{pair:>22}" for pair in pairs
+            )
     if report.get("turns"):
         yield "in brackets what the engine model answers to the very same requests"
 
@@ -229,7 +272,11 @@ def main() -> int:
     parser.add_argument("--users", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--pool", type=int, default=32768, help="tokens of each engine's cache in turns")
     parser.add_argument("--crowd", type=int, default=128, help="users in turns, and requests that may run")
+    parser.add_argument("--crowded", action="store_true", help="in turns the crowd alone, with each seed")
+    parser.add_argument("--slo", type=parse_slo, default=PROMISED, help="in turns, as ttft=1000,itl=50")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--ready", type=float, default=READY_SECONDS, help="seconds that an engine may start")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="after which speed begins no point")
     parser.add_argument("--requests", type=int, default=224, help="of each run in turns")
     parser.add_argument("--out", type=Path, help="a folder for what is measured")
     parser.add_argument(
@@ -266,15 +313,24 @@ def measure(chosen: argparse.Namespace, folder: Path, out: Path) -> None:
         length=chosen.length,
         folder=folder,
         out=out,
+        ready_s=chosen.ready,
     )
     on.written()
     if {"start", "speed"} & set(chosen.only):
         with on.serving() as engine:
             started(on, engine)
             if "speed" in chosen.only:
-                quick(on, engine, list(_shapes(chosen.shapes)), chosen.users)
+                quick(on, engine, list(_shapes(chosen.shapes)), chosen.users, chosen.seconds)
     if "turns" in chosen.only:
-        turned(on, pool=chosen.pool, users=chosen.crowd, seeds=chosen.seeds, requests=chosen.requests)
+        turned(
+            on,
+            pool=chosen.pool,
+            users=chosen.crowd,
+            seeds=chosen.seeds,
+            requests=chosen.requests,
+            slo=chosen.slo,
+            crowded=chosen.crowded,
+        )
 
 
 def _shapes(told: Iterable[str]) -> Iterator[tuple[int, int]]:

@@ -33,8 +33,9 @@ class EngineOnGpu(Owner):
 
     called = "engine"
 
-    def __init__(self, command: str, model: Path, *words: str) -> None:
+    def __init__(self, command: str, model: Path, *words: str, ready_s: float = READY_SECONDS) -> None:
         self._serve = [*shlex.split(command), "serve", str(model), "--load-format=dummy", *words]
+        self._ready_s = ready_s
         self.version = ""
 
     def _start(self) -> None:
@@ -46,7 +47,7 @@ class EngineOnGpu(Owner):
             return [*told, *self._serve, f"--host={host}", f"--port={port}"]
 
         began = time.monotonic()
-        self.url = f"http://{self._listening('engine', 'env', args, is_ready, READY_SECONDS)}"
+        self.url = f"http://{self._listening('engine', 'env', args, is_ready, self._ready_s)}"
         self.start_s = round(time.monotonic() - began, 1)
         with urllib.request.urlopen(f"{self.url}/version", timeout=10) as answer:  # noqa: S310 - this machine
             self.version = answer.read().decode().split('"')[3]

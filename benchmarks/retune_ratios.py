@@ -16,7 +16,7 @@ import re
 import sys
 import urllib.request
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,8 @@ OURS: Final = ("--port", "--host", "--served-model-name", "--load-format", "--sh
 """Words of a pod, with a value each, that are another's on this machine."""
 SHARE: Final = 0.8
 """Of what it finishes at its best, that comes."""
+PROMISED: Final = Slo(ttft=SLO["ttftP99Ms"], itl=SLO["itlP99Ms"])
+"""Of an engine on CPUs."""
 PREEMPTED: Final = re.compile(r"^vllm:num_preemptions_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
@@ -46,6 +48,7 @@ class Side:
 
     name: str
     url: str
+    slo: Slo = PROMISED
     e2e: Sketch = field(default_factory=Sketch)
     ttft: Sketch = field(default_factory=Sketch)
     gaps: Sketch = field(default_factory=Sketch)
@@ -70,7 +73,10 @@ class Side:
         preempted = self._preempted() - before
         self.tokens += tally.output_tokens
         self.seconds += result.seconds
-        self.good += (result.rates.good_requests or 0.0) * result.seconds
+        good = round(
+            (result.rates.good_requests or 0.0) * result.seconds
+        )  # requests, of a rate that is rounded
+        self.good += good
         self.answered += result.counts.ok
         self.bad += result.counts.bad
         self.preemptions += preempted
@@ -83,19 +89,19 @@ class Side:
             "e2e_p99_s": _s(tally.e2e.quantile(0.99)),
             "ttft_p99_s": _s(tally.ttft.quantile(0.99)),
             "max_gap_s": _s(tally.longest_gap.longest),
+            "slo_pct": round(100 * good / max(1, result.counts.ok + result.counts.bad), 1),
             "machine": round(os.getloadavg()[0], 1),
         }
 
     async def _asked(self, asked: Workload, requests: int, seen: list[Tally]) -> Any:
         endpoint = Endpoint(url=self.url, api=Api.COMPLETIONS)
-        slo = Slo(ttft=SLO["ttftP99Ms"], itl=SLO["itlP99Ms"])
         # No run finds another one's prompts in a cache.
         salt = zlib.crc32(f"{self.name} {asked.pattern} {asked.seed}".encode())
         async with session(endpoint, asked.seed, salt=salt) as opened:
             return await opened.measure(
                 asked,
                 Limits(requests=requests, drain_s=600),
-                slo=slo,
+                slo=self.slo,
                 stop=asyncio.Event(),
                 watch=lambda tally, _: seen.append(tally),
             )
@@ -129,15 +135,16 @@ def in_turns(
     seeds: int,
     users: int,
     requests: int,
+    slo: Slo = PROMISED,
     tell: Callable[[dict[str, Any]], None] = told,
 ) -> dict[str, Any]:
     """Two engines that stand already, by their addresses. `tell` hears of each run as it ends."""
-    at_its_best = Side("before", before)
-    for side in (Side("after", after), at_its_best):
+    at_its_best = Side("before", before, slo)
+    for side in (Side("after", after, slo), at_its_best):
         # What an engine does once for all its time is not measured of either.
         tell(side.run(ClosedLoop(users), 0, requests))
     pace = OpenLoop(round(SHARE * at_its_best.answered / at_its_best.seconds, 2))
-    compare = partial(_compared, before, after, seeds=seeds, requests=requests, tell=tell)
+    compare = partial(_compared, before, after, seeds=seeds, requests=requests, slo=slo, tell=tell)
     return {"load": str(pace), **compare(pace), "crowded": compare(ClosedLoop(users))}
 
 
@@ -148,14 +155,21 @@ def _compared(
     *,
     seeds: int,
     requests: int,
+    slo: Slo,
     tell: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    sides, runs = [Side("before", before), Side("after", after)], []
-    for seed in range(1, seeds + 1):
-        for side in sides if seed % 2 else sides[::-1]:
-            runs.append(side.run(pattern, seed, requests))
-            tell(runs[-1])
+    sides, runs = (Side("before", before, slo), Side("after", after, slo)), []
+    for side, seed in turns(*sides, seeds=seeds):
+        runs.append(side.run(pattern, seed, requests))
+        tell(runs[-1])
     return {**report_of(*sides), "runs": runs}
+
+
+def turns(before: Side, after: Side, *, seeds: int) -> Iterator[tuple[Side, int]]:
+    """Who goes when, with which seed."""
+    for seed in range(1, seeds + 1):
+        for side in (before, after) if seed % 2 else (after, before):
+            yield side, seed
 
 
 def words_of(argv: Sequence[str]) -> list[str]:

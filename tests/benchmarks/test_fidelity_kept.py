@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import fidelity_kept
-from fidelity_kept import FILE, answers, write
+from fidelity_kept import FILE, answers, write, write_gpu
 from fidelity_report import TIMES
 from plimsoll.planning.speed.rates import committed
 from plimsoll.simulate import fidelity
@@ -77,6 +77,25 @@ def test_what_is_written_is_what_is_told(
     assert "0% and 10% off for TTFT, 20% and 30% for ITL, and the cache in use by 6.5 points" in said
     assert "6.5 points, preemptions by 12.5 for 100 requests (cells with any: 1) (3 cells of" in said
     assert "3 cells of vLLM 0.99.0, measured on 2027-01-02 on a machine at a load average of 0.5 to 3" in said
+
+
+def test_each_model_on_each_gpu_is_told_and_takes_the_place_of_what_was_measured_of_it_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "fidelity.yaml"
+    file.write_bytes(FILE.read_bytes())
+    first = kept().gpu[0].model_dump()
+    for gpu, crowded in (("a-gpu", 3), ("another-gpu", 4), ("a-gpu", 5)):
+        write_gpu({**first, "gpu": gpu, "crowded": crowded}, file)
+    found = Fidelity.model_validate(yaml.safe_load(file.read_text()))
+    assert found.gpu[: len(kept().gpu)] == kept().gpu
+    assert [(one.gpu, one.crowded) for one in found.gpu[-2:]] == [("a-gpu", 5), ("another-gpu", 4)]
+    monkeypatch.setattr(fidelity, "kept", lambda: found)
+    for gpu, crowded in (("a-gpu", 5), ("another-gpu", 4)):
+        told = belief_error().partition(
+            f"Instruct on {gpu}, a pair that nothing was fitted on, it is off by "
+        )[2]
+        assert f" and {crowded} runs that a short pool crowds" in told.partition("; from ")[0]
 
 
 def test_preemptions_that_nobody_had_are_said_not_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from plimsoll.facts.capabilities import NONE
 from plimsoll.handlers.options import Options
 from plimsoll.handlers.waking import Waking
 from plimsoll.kube.pace import Pace
@@ -60,3 +62,21 @@ def test_after_the_data_of_the_cluster_were_restored_each_status_is_written_anew
     alone.restored(KEY, "a")
     assert calls == ["a", KEY]
     assert alone.world.untold == {KEY}
+
+
+@pytest.mark.parametrize(
+    "told", [lambda alone: alone.evaluate(KEY), lambda alone: alone._feed()], ids=["an alert", "the fleet"]
+)
+def test_who_is_told_of_something_beside_its_own_objects_has_a_full_turn(
+    told: Callable[[Waking], None],
+) -> None:
+    calls: list[str] = []
+    looked_at = {KEY: 99.0, "team/quiet": 99.0}
+    alone = waking(
+        connected={"capabilities": lambda: NONE},
+        world={"looked_at": looked_at, "hungry": {KEY}},
+        wakes={"wake": calls.append},
+        control={"soon": lambda: None},
+    )
+    told(alone)
+    assert (calls, looked_at) == ([KEY], {KEY: 0.0, "team/quiet": 99.0})

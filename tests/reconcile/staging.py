@@ -128,6 +128,9 @@ class Scene:
         """As a turn would: what control says is decided, done and kept."""
         asked = replace(after(self.decision, self.asked), direction=world.directions.get(KEY))
         before, self.decision = self.decision, decide(asked)
+        if self.decision.frozen:
+            # Nothing but the status is written.
+            self.decision = replace(self.decision, kept=before.kept)
         if self.decision.kept != before.kept:
             self.version += 1
         if KEY in world.directions:

@@ -67,7 +67,7 @@ class Record:
         busy_at = None if self.busy_at is None else now
         # A symptom that was there then may have gone and come back since, so it is watched anew. But calm has to last for a day, longer than
         # many programs run, so as much of it as was seen still counts.
-        retune = self.retune.calm_again(now - (self.calm_s or 0.0))
+        retune = self.retune.calm_again(now - (self.calm_s or 0.0)).watched_anew(now)
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
 
     def unwatched(self, now: float, jump_s: float) -> Record:

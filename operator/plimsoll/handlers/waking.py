@@ -110,9 +110,13 @@ class Waking:
 
     def evaluate(self, key: str) -> None:
         """An alert is about a deployment: it gets a full turn, even if nothing of it has changed, and the control loop looks at metrics."""
+        self._look(key)
+        self.control.soon()
+
+    def _look(self, key: str) -> None:
+        """A full turn, which is not skipped although the deployment's own objects have not changed."""
         self.world.looked_at[key] = 0.0
         self.wakes.wake(key)
-        self.control.soon()
 
     def _moved(self) -> None:
         if self._hungry is None:
@@ -124,9 +128,8 @@ class Waking:
         self.served = served
         # If other kinds are served now every deployment is woken, as its objects may depend on that.
         for key in sorted(self.world.hungry if served == before else self.resources):
-            # Its own objects do not show what it waits for, so the turn must not skip it because they have not changed.
-            self.world.looked_at[key] = 0.0
-            self.wakes.wake(key)
+            # Its own objects do not show what it waits for.
+            self._look(key)
 
 
 def _world(options: Options, connected: Connected, resources: Resources, pace: Pace) -> World:

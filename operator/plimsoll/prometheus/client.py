@@ -6,12 +6,9 @@ the next one comes in a moment. What an answer says is read by whoever asked it,
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import re
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,10 +17,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
-from urllib3.util.retry import Retry
+from urllib3.exceptions import ReadTimeoutError
 
 from plimsoll.api.plainjson import parsed
 from plimsoll.prometheus.answers import Rows
+from plimsoll.prometheus.deadline import Bounded
 from plimsoll.prometheus.rows import lack_of, rows_of
 
 T = TypeVar("T")
@@ -42,6 +40,8 @@ THREADS: Final = 4
 DEADLINE_S: Final = 10.0
 CHUNK: Final = 1024 * 1024
 """Bytes that are read of a connection at once. They are many, as after each read a thread has to wait for Python's lock."""
+LARGEST_ANSWER: Final = 128 * 1024 * 1024
+"""Bytes of one answer, which is held whole until its rows are read: rows have about two hundred bytes, so it is some six hundred thousand."""
 
 
 class Read(Protocol[T_co]):
@@ -139,14 +139,11 @@ class Prometheus:
             session.trust_env = False
             session.stream = True
             session.verify = self._ca_file or True
-            session.hooks["response"].append(partial(_row_by_row, seconds=self._deadline, own=self._own))
-            client = PrometheusConnect(
-                url=self._url,
-                session=session,
-                retry=Retry(total=0),
-                timeout=self._deadline,
-                method="POST",
-            )
+            session.hooks["response"].append(partial(_row_by_row, own=self._own))
+            client = PrometheusConnect(url=self._url, session=session, timeout=self._deadline, method="POST")
+            # After the client has mounted its own, which tries again and again.
+            for beginning in ("http://", "https://", self._url):
+                session.mount(beginning, Bounded())
             self._own.client = client
         return client
 
@@ -158,28 +155,44 @@ class _Forms(requests.Session):
         return super().request(method, url, data=params, **more)
 
 
-def _row_by_row(response: requests.Response, *, seconds: float, own: threading.local, **_: Any) -> None:
-    """Make the response's JSON one whose rows are read one by one. The client takes them out of what should be the whole answer, which has to
-    come within the deadline. What it may lack is noted beside it, for the thread that asked."""
-    if response.status_code in SENT_ON:
+def _row_by_row(response: requests.Response, *, own: threading.local, **_: Any) -> None:
+    """Make the response's JSON one whose rows are read one by one. The client takes them out of what should be the whole answer. What it
+    may lack is noted beside it, for the thread that asked."""
+    status = response.status_code
+    if status in SENT_ON:
         where = response.headers.get("Location", "").partition("?")[0]
         raise PrometheusApiClientException(
-            f"HTTP {response.status_code}: sent on to {where}; prometheusUrl has to name where it answers"
+            f"HTTP {status}: sent on to {where}; prometheusUrl has to name where it answers"
         )
-    until = time.monotonic() + seconds
-
-    def parts() -> Iterator[bytes]:
-        for part in response.iter_content(CHUNK):
-            yield part
-            if time.monotonic() > until:
-                raise requests.Timeout
+    if response.is_redirect:
+        return
+    content = _content(response)
+    if status != 200:
+        raise PrometheusApiClientException(f"HTTP {status}: {_told(content)}")
 
     def decoded(**_: Any) -> Any:
-        text = b"".join(parts()).decode()
+        text = content.decode()
         own.lack = lack_of(text)
         return {"data": {"result": rows_of(text)}}
 
     response.json = decoded  # type: ignore[method-assign]
+
+
+def _content(response: requests.Response) -> bytes:
+    parts, size = [], 0
+    try:
+        for part in response.iter_content(CHUNK):
+            parts.append(part)
+            size += len(part)
+            if size > LARGEST_ANSWER:
+                response.close()
+                raise PrometheusApiClientException(f"the answer is larger than {LARGEST_ANSWER} bytes")
+    except requests.ConnectionError as error:
+        # So requests calls a body that does not come in time.
+        if isinstance(error.__context__, ReadTimeoutError):
+            raise requests.Timeout from error
+        raise
+    return b"".join(parts)
 
 
 def is_refusal(why: str) -> bool:
@@ -203,17 +216,13 @@ def _words(error: BaseException) -> str:
         # Its own words quote the token.
         return "the token holds what no header may"
     if isinstance(error, PrometheusApiClientException):
-        said = _HTTP.fullmatch(str(error))
-        return f"HTTP {said[1]}: {_told(said[2])}"[:SAID_MOST] if said else str(error)[:SAID_MOST]
+        return str(error)[:SAID_MOST]
     return f"{type(error).__name__}: {error}"[:SAID_MOST]
 
 
-_HTTP: Final = re.compile(r"HTTP Status Code (\d+) \((b.*)\)", re.DOTALL)
-
-
-def _told(content: str) -> str:
+def _told(content: bytes) -> str:
     """What Prometheus says is wrong, from the content of its answer."""
-    text = bytes(ast.literal_eval(content)).decode(errors="replace")
+    text = content.decode(errors="replace")
     try:
         return str(parsed(text)["error"])
     except (ValueError, KeyError, TypeError):

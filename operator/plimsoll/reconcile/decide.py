@@ -162,6 +162,7 @@ def _rollout(
         serves=wanted[change.place].name,
         replicas=change.effect.replicas,
         surge=change.effect.surge,
+        first=change.effect.first,
     )
     rollout = move_beside(wanted, beside, seen.serving, rules, seen.now)
     return leave(rollout, seen.serving, rules, seen.now)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import cache
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from plimsoll.facts.own_data import own_data
 from plimsoll.planning.speed.rates import committed
@@ -79,7 +79,8 @@ class Real(_Kept):
 
 class Fidelity(_Kept):
     loops: Loops
-    gpu: OnGpu
+    gpu: tuple[OnGpu, ...] = Field(min_length=1)
+    """Each model on each GPU once, the latest that was measured."""
     real: Real
     answers: Mapping[str, tuple[float, ...]]
     """Of the model to fixed loads."""
@@ -90,6 +91,15 @@ def _preemptions(real: Real) -> str:
         return "preemptions were not measured"
     return (
         f"preemptions by {real.preemptions_err:g} for 100 requests (cells with any: {real.preempting_cells})"
+    )
+
+
+def _on_gpu(gpu: OnGpu) -> str:
+    return (
+        f"from vLLM {gpu.engine} with {gpu.model.rpartition('/')[2]} on {gpu.gpu}, a pair that nothing was fitted on, it is off by "
+        f"{gpu.ttft_median_pct:.0f}% (median) and {gpu.ttft_most_pct:.0f}% (most) for TTFT, {gpu.tpot_median_pct:.0f}% and "
+        f"{gpu.tpot_most_pct:.0f}% for TPOT, at most {gpu.output_most_pct:.0f}% for output and {gpu.preemptions_most_pct:.0f}% for preemptions "
+        f"({gpu.points} closed loops, and {gpu.crowded} runs that a short pool crowds, measured on {gpu.measured})"
     )
 
 
@@ -109,7 +119,7 @@ def short_error() -> str:
 
 def belief_error() -> str:
     """How far the planner's step times, and the engine model that goes by them, are from measurements that they had not seen."""
-    fitted, loops, gpu, real = committed().fitted, kept().loops, kept().gpu, kept().real
+    fitted, loops, real = committed().fitted, kept().loops, kept().real
     errors = fitted.left_out
     return (
         f"step times are the planner's, off by {errors['tpot_median_pct']:g}% (median) and {errors['tpot_p90_pct']:g}% (p90) "
@@ -117,10 +127,7 @@ def belief_error() -> str:
         f"of the fit ({fitted.rows} points); the engine model then answers closed loops of such points within "
         f"{loops.tpot_median_pct:g}% (median) and {loops.tpot_p90_pct:g}% (p90) for TPOT and {loops.ttft_median_pct:g}% and "
         f"{loops.ttft_p90_pct:g}% for TTFT ({loops.points} points, compared on {loops.measured}; how a loop begins was chosen on such "
-        f"points); from vLLM {gpu.engine} with {gpu.model.rpartition('/')[2]} on {gpu.gpu}, a pair that nothing was fitted on, it is off by "
-        f"{gpu.ttft_median_pct:.0f}% (median) and {gpu.ttft_most_pct:.0f}% (most) for TTFT, {gpu.tpot_median_pct:.0f}% and "
-        f"{gpu.tpot_most_pct:.0f}% for TPOT, at most {gpu.output_most_pct:.0f}% for output and {gpu.preemptions_most_pct:.0f}% for preemptions "
-        f"({gpu.points} closed loops, and {gpu.crowded} runs that a short pool crowds, measured on {gpu.measured}); from a real engine on CPUs its p50 and p99 are "
+        f"points); {'; '.join(map(_on_gpu, kept().gpu))}; from a real engine on CPUs its p50 and p99 are "
         f"{real.ttft_p50_err_pct:.0f}% and {real.ttft_p99_err_pct:.0f}% off for TTFT, {real.itl_p50_err_pct:.0f}% and "
         f"{real.itl_p99_err_pct:.0f}% for ITL, and the cache in use by {real.kv_err_pp:g} points, {_preemptions(real)} ({real.cells} cells of vLLM "
         f"{real.engine}, measured on {real.measured} on a machine at a load average of {real.load_average[0]:g} to "

@@ -10,6 +10,7 @@ from plimsoll import names
 from plimsoll.api.conditions import FAILURES, REASONS
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout
+from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.serving import PodSeen, Stage
 from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
@@ -67,15 +68,30 @@ def why_not_ready(story: Story) -> tuple[str, str]:
     made = finding_of(story.plan, "NodeDeclared") if unseen is None else None
     waits = next((words for words in troubled if words.waits != "nothing"), None)
     if waits is not None:
+        why = waits.sentence + _surges(story)
         if waits.waits == "quota":
-            return "WaitingForQuota", waits.sentence
-        return ("WaitingForNodes", made.message) if made is not None else ("WaitingForGPUs", waits.sentence)
+            return "WaitingForQuota", why
+        return ("WaitingForNodes", made.message) if made is not None else ("WaitingForGPUs", why)
     if story.rollout is not None and story.rollout.reason in MOVING:
         return "RollingOut", story.rollout.message
     lacking = lacking_of(story.plan)
     if lacking is not None:
         return "WaitingForGPUs", sentence(lacking)
     return "Starting", "the rest loads the model"
+
+
+def _surges(story: Story) -> str:
+    """What would help beside room, where nothing that serves goes for a replica that finds none; empty where it does."""
+    if story.rollout is None or not story.rollout.first:
+        return ""
+    waiting = {seen.name for seen in story.serving.sets if seen.ready < seen.replicas}
+    entry = next((entry for name, entry in story.entries.items() if name in waiting), None)
+    devices = 0 if entry is None or entry.hardware.vendor == Vendor.CPU else entry.devices_per_replica
+    more = f"{devices} {'GPU' if devices == 1 else 'GPUs'} more" if devices else "one more"
+    return (
+        "; spec.rollout.strategy is surge, so no replica that serves goes for it: it goes on once there is room for "
+        f"{more}, or with spec.rollout.strategy: replace"
+    )
 
 
 def reconciling(story: Story) -> Iterator[Told]:

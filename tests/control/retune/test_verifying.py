@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.control.retune import Phase, advance, effect_of
+from plimsoll.control.retune import Consent, Phase, advance, effect_of
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.situation import ReplicaState
+from plimsoll.planning import codec
 from tests.control.retune.world import GOOD, OLD, TICK, World, in_phase, judging, replica
 
 
@@ -94,3 +95,40 @@ def test_under_another_load_than_before_what_is_worse_goes_back_unless_the_load_
     assert past.outcome is outcome, past.reason
     assert why in past.reason
     assert world.memory.failures == failures
+
+
+def lost(world, seconds):
+    """All that has the change is gone for so long, or until it is no longer verified; then it is made again."""
+    places, until = tuple(world.changed_at), world.now + seconds
+    world.changed_at = {}
+    while world.now < until and world.memory.step.phase is Phase.VERIFYING:
+        world.now += TICK
+        world.stored = codec.encode(advance(world.scene(), world.memory).memory)
+    world.changed_at = dict.fromkeys(places, world.now)
+
+
+@pytest.mark.parametrize("free", [0, 1])
+@pytest.mark.parametrize("seen_s", [TICK, 600.0])
+def test_a_change_whose_only_replica_is_lost_while_it_is_verified_is_verified_when_it_serves_again(
+    free, seen_s
+):
+    consent = Consent(allowed=("maxSequences",), disruption=True)
+    world = in_phase(Phase.VERIFYING, World(replicas=1, free=free, consent=consent)).run(seen_s)
+    lost(world, 1200)
+    came = world.now
+    while not world.memory.past:
+        world.tick()
+    assert world.memory.past[0].outcome is Phase.DONE
+    assert world.now - came >= 1.5 * world.rules.canary_seconds, "and not by what was seen before alone"
+
+
+@pytest.mark.parametrize("seen_s", [TICK, 600.0])
+def test_a_change_whose_only_replica_never_comes_again_is_not_kept_and_not_blamed(seen_s):
+    world = in_phase(Phase.VERIFYING, World(replicas=1)).run(seen_s)
+    began = world.now
+    lost(world, 4 * 3600)
+    step = world.memory.step
+    assert step is not None
+    assert (step.phase, step.starved) == (Phase.ROLLING_BACK, True)
+    assert world.now - began <= world.rules.canary_limit_seconds + 2 * TICK
+    assert step.said == "no replica with the change serves any more, as no pod was made"

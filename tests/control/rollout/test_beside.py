@@ -17,8 +17,8 @@ def there(name: str, ready: int, replicas: int | None = None) -> SetSeen:
     return SetSeen(name=name, replicas=ready if replicas is None else replicas, pods=pods)
 
 
-def moved(count: int, *sets: SetSeen, surge: bool, total: int = 3) -> dict[str, int]:
-    beside = Beside(tried="b", serves="a", replicas=count, surge=surge)
+def moved(count: int, *sets: SetSeen, surge: bool, total: int = 3, verified: bool = False) -> dict[str, int]:
+    beside = Beside(tried="b", serves="a", replicas=count, surge=surge and not verified, first=surge)
     rollout = move_beside([Wanted("a", total)], beside, Serving(sets=sets), Rules(), NOW)
     assert all(target.planned for target in rollout.targets if count or target.name == "a")
     assert rollout.failed == ()
@@ -61,6 +61,22 @@ def test_where_the_tried_set_was_lost_no_more_go_than_one_beyond_those_that_have
     assert moved(count, there("a", old), there("b", ready), surge=surge, total=5)["a"] == 5 - count + surge
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["by hand", "with its node"])
+@pytest.mark.parametrize("total", [1, 2, 4])
+def test_where_the_tried_set_is_lost_as_all_replicas_have_the_change_the_last_one_without_it_stays_until_others_serve(
+    total: int, gone: bool
+) -> None:
+    """While it is verified no further one is wanted; but where one comes first, none has to go before that."""
+    old, ready = 1, 0
+    for _ in range(2 * total):
+        lost = [] if gone and not ready else [there("b", ready, replicas=total)]
+        after = moved(total, there("a", old), *lost, surge=True, total=total, verified=True)
+        assert (after["a"], after["b"]) == (0 if ready == total else 1, total)
+        old, ready = after["a"], min(total, ready + 1)
+    assert old == 0
+    assert moved(total, there("a", 0), surge=True, total=total, verified=True) == {"a": 0, "b": total}
+
+
 def test_no_replica_without_the_change_comes_where_some_with_it_are_restarting() -> None:
     assert moved(5, there("a", 0), there("b", 2, replicas=5), surge=False, total=5) == {"a": 0, "b": 5}
 
@@ -78,6 +94,19 @@ def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int
         if not tried:
             break
     assert moved(0, there("a", old), SetSeen(name="b", replicas=0), surge=surge, total=total) == {"a": total}
+
+
+def test_a_way_back_for_which_there_is_no_room_any_more_waits_only_where_a_surge_was_asked_for_and_says_so() -> (
+    None
+):
+    """There was room when the change was tried, and others have taken it since."""
+    nowhere = PodSeen(name="a-0", uid="a0", stage=Stage.UNSCHEDULED, created=NOW - 301)
+    serving = Serving(sets=(SetSeen(name="a", replicas=1, pods=(nowhere,)), there("b", 3)))
+    beside = Beside(tried="b", serves="a", replicas=0, surge=True)
+    for rules, left in ((Rules(), 3), (Rules(by_room=True), 2), (Rules(surge=0, replaces=True), 2)):
+        rollout = move_beside([Wanted("a", 3)], beside, serving, rules, NOW)
+        assert {target.name: target.replicas for target in rollout.targets} == {"a": 1, "b": left}
+        assert rollout.first is (left == 3)
 
 
 def test_what_does_not_serve_with_the_change_goes_back_at_once() -> None:

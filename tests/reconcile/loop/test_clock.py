@@ -8,13 +8,15 @@ from functools import cache
 import pytest
 
 from plimsoll import names
-from plimsoll.control.retune import Phase
+from plimsoll.api.config import OperatorConfig
+from plimsoll.control.retune import Past, Phase
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop import judging
+from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
 from tests.reconcile.loop.test_one_action import Preempting
-from tests.reconcile.staging import AUTO, KEY, put, staged, started
+from tests.reconcile.staging import AUTO, KEY, TICK, put, staged, started
 from tests.reconcile.test_decide import seen
 
 
@@ -24,9 +26,8 @@ def phase(world: World) -> Phase | None:
     return step.phase if step is not None else None
 
 
-@cache
-def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0) -> int:
-    """That brings nothing; after so many looks the clock jumps, or it is paused for so many that do not count."""
+def canary() -> tuple[Preempting, World, Control]:
+    """One that brings nothing, as it begins to be judged."""
     asked = seen(
         spec={**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}, pools=(pool(nodes=4),)
     )
@@ -34,14 +35,36 @@ def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0) -> int:
     world, control = started(stage)
     while phase(world) is not Phase.JUDGING:
         stage.run(control, world, 1)
+    stage.turn(world)
+    return stage, world, control
+
+
+def kept_past(stage: Preempting) -> tuple[Past, ...]:
+    record = stage.decision.kept.control
+    assert record is not None
+    return record.retune.past
+
+
+@cache
+def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0, restarts: str = "") -> int:
+    """That brings nothing; after so many looks the clock jumps, or it is paused for so many that do not count. Where another program goes
+    on in the pause or just after it, only its looks are counted."""
+    stage, world, control = canary()
     looks = since
     stage.run(control, world, looks)
     stage.now += hour
     if paused:
         pausing(stage, world, paused=True)
         stage.run(control, world, paused)
+        if restarts == "in the pause":
+            looks, (world, control) = 0, started(stage)
+            stage.run(control, world, paused)
         assert phase(world) is Phase.JUDGING
         pausing(stage, world, paused=False)
+        stage.turn(world)
+    if restarts in ("after it", "without a pause"):
+        looks, (world, control) = 0, started(stage)
+        stage.run(control, world, 1)
     while phase(world) is Phase.JUDGING:
         stage.run(control, world, 1)
         looks += 1
@@ -69,6 +92,31 @@ def test_in_a_large_fleet_it_is_seen_though_settings_are_looked_at_less_often(
 
 def test_the_time_of_a_pause_is_none_of_a_canarys() -> None:
     assert abs(looks_at_a_canary(0, paused=300) - looks_at_a_canary(0)) <= 2
+
+
+@pytest.mark.parametrize("since", [10, 38])
+@pytest.mark.parametrize(
+    ("restarts", "paused"), [("in the pause", 300), ("after it", 300), ("without a pause", 0)]
+)
+def test_another_program_watches_a_canary_for_as_long_as_at_first_before_it_judges(
+    restarts: str, paused: int, since: int
+) -> None:
+    """What it showed before is lost, and how long a pause has lasted nobody has seen from its beginning."""
+    looks = looks_at_a_canary(0, since=since, paused=paused, restarts=restarts)
+    assert abs(looks - looks_at_a_canary(0)) <= 2
+
+
+def test_programs_that_begin_again_and_again_prolong_no_canary() -> None:
+    stage, world, control = canary()
+    looks = 0
+    while phase(world) is Phase.JUDGING:
+        stage.run(control, world, 20)
+        looks += 20
+        world, control = started(stage)
+        stage.run(control, world, 1)
+    (past,) = kept_past(stage)
+    assert "inconclusive" in past.reason
+    assert looks * TICK <= OperatorConfig().restarts.canary_limit_seconds + 20 * TICK
 
 
 @pytest.mark.parametrize("hour", [3600.0, -3600.0], ids=["forward", "back"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 from plimsoll.control.retune.scene import Scene
@@ -69,9 +70,9 @@ def _budget(scene: Scene, memory: RetuneMemory) -> Refusal | None:
         return Refusal("BudgetSpent", f"{len(today)} retunes today, and {rules.retunes_per_day} are allowed")
     allowed = rules.fleet_percent / 100 * scene.fleet_gpus
     if scene.fleet_retuning and scene.fleet_retuning + scene.gpus > allowed:
-        return Refusal(
-            "FleetBusy", f"{scene.fleet_retuning:g} GPUs of the fleet are in retunes, {allowed:g} may be"
-        )
+        known = isfinite(scene.fleet_retuning)
+        many = f"{scene.fleet_retuning:g}" if known else "it cannot be read how many"
+        return Refusal("FleetBusy", f"{many} GPUs of the fleet are in retunes, {allowed:g} may be")
     return None
 
 

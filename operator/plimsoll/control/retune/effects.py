@@ -20,7 +20,9 @@ class Effect:
     replicas: int
     """That run with the change; the set has all the others. 0: the changed set goes."""
     surge: bool
-    """A replica with the change comes before one without it goes."""
+    """A replica with the change comes before one without it goes, and there is one more meanwhile."""
+    first: bool = False
+    """None without the change goes before one with it serves, though there is not one more any longer."""
     adopt: bool = False
     """The change is good: it is part of the pinned plan from now on, and the old set goes."""
 
@@ -45,5 +47,6 @@ def effect_of(memory: RetuneMemory) -> Effect | None:
         replicas=count,
         # By then all replicas have the change. One without it would take a part of the load under which they are to be verified.
         surge=step.surge and step.phase is not Phase.VERIFYING,
+        first=step.surge,
         adopt=step.phase is Phase.DONE,
     )

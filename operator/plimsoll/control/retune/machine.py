@@ -247,9 +247,16 @@ def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 
 def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = replace(counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
-    if scene.serving.replicas and scene.now <= step.deadline:
-        # Replicas that leave still carry some of the load until they have answered it.
+    serves = scene.changed is not None and scene.changed.ready > 0
+    if (scene.serving.replicas or not serves) and scene.now <= step.deadline:
+        # Replicas that leave still carry some of the load until they have answered it. And those with the change may all be lost: those that
+        # come for them are verified from when one serves.
         return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
+    if not serves:
+        kept_out = f", as {why}" if (why := _kept_out(scene, step.rolled)) else ""
+        return _back(
+            scene, memory, step, f"no replica with the change serves any more{kept_out}", blameless=True
+        )
     if failing := _failing(scene, step):
         return _back(scene, memory, step, failing)
     verdict = verdict_of(scene, step)

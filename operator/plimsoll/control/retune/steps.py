@@ -35,6 +35,10 @@ class Phase(StrEnum):
     FAILED = "Failed"
 
 
+WATCHED: Final = frozenset({Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
+"""Phases in which it is counted what replicas do, with the change and without it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One retune in flight."""
@@ -83,6 +87,13 @@ class Step:
         """The step after a jump of the clock by so many seconds: as long under way as before it, and with as long to go."""
         worse = None if self.worse is None else self.worse + seconds
         return replace(self, since=self.since + seconds, deadline=self.deadline + seconds, worse=worse)
+
+    def watched_anew(self, now: float) -> Step:
+        """The step after a time in which nobody looked. What was seen of the change before that is lost, so it is watched for as long as at
+        first; but not beyond the deadline, or each start of a program would prolong it."""
+        if self.phase not in WATCHED:
+            return self
+        return replace(self, since=now, new=NOTHING, old=NOTHING, worse=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +211,9 @@ class RetuneMemory:
     def calm_again(self, since: float) -> RetuneMemory:
         """The memory with calm counted from that moment, where there was any, and without all other symptoms."""
         return replace(self, since={what: since for what in self.since if _is_calm(what)})
+
+    def watched_anew(self, now: float) -> RetuneMemory:
+        return self if self.step is None else replace(self, step=self.step.watched_anew(now))
 
     def moved(self, seconds: float) -> RetuneMemory:
         """The memory after a jump of the clock: what is being waited for moves with it, and what was done keeps its time."""

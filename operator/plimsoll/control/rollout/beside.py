@@ -25,6 +25,8 @@ class Beside:
     """With the change; 0: its replicas go."""
     surge: bool
     """One with the change comes before one without it goes; so there is one replica more until all of them serve and are judged."""
+    first: bool = False
+    """None without the change goes before one with it serves, though there is not one more any longer."""
 
 
 def move_beside(
@@ -42,7 +44,8 @@ def move_beside(
     ready = 0 if seen is None else seen.ready
     serves = serving.set_named(beside.serves)
     there = 0 if serves is None else serves.replicas
-    stay = max(whole - count, min(there - extra, whole - 1 - ready)) + extra
+    missing = 0 if beside.surge or beside.first else 1
+    stay = max(whole - count + extra, min(there, whole - missing - ready))
     left = [replace(one, replicas=stay) if one.name == beside.serves else one for one in wanted]
     rollout = move(left, others, rules, now)
     over = frozenset[int]() if seen is None else let_go(seen, now)[0]

@@ -141,6 +141,7 @@ def _moving(scene: _Scene) -> Rollout:
         targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
         reason=reason,
         message=message,
+        first=rules.surge > 0 and not rules.by_room and reason in ("Canary", "RollingOut"),
         look_again_seconds=_soonest(again, until, _late(scene)),
     )
 

@@ -45,6 +45,8 @@ class Rollout:
     """Every replica wanted is ready, on the sets of the plan."""
     failed: tuple[tuple[str, str], ...] = ()
     """Sets that are given up now, each with the reason, which is written into its revision."""
+    first: bool = False
+    """None that serves goes before another one has come, however long that finds no room, as the user asks."""
     stay: int | None = None
     """How many pods evictions must leave; None: as many as are wanted."""
     look_again_seconds: float | None = None

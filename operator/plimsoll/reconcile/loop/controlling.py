@@ -104,6 +104,7 @@ class Control:
             spreads=self._spreads,
             sets=self._sets,
             spends=world.spends(),
+            retuning=self._knows.retuning,
         )
         self.ticks += 1
         found = await asyncio.to_thread(judged, tick, cases)

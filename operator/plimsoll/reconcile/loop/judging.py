@@ -59,7 +59,8 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
         law=tick.law,
         spoiled=_spoiled,
     )
-    found, retuning = {}, retuning_gpus({key: case for key, (case, _, _) in met.items()})
+    # Also of those of which nothing can be decided: what they try is there all the same.
+    found, retuning = {}, {**tick.retuning, **retuning_gpus(cases)}
     slower = max(1, round(SLOWER_S / tick.law.tick_s)) if len(met) > LARGE else 1
     for place, decision in enumerate(decisions):
         try:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,7 +21,9 @@ from plimsoll.control.record import Record
 from plimsoll.control.rollout.failing import steady
 from plimsoll.facts.serving import Serving
 from plimsoll.kube.errors import KubeError
+from plimsoll.planning.placing.budgets import claim_of
 from plimsoll.reconcile.direction import Direction
+from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.loop.patience import Patience
 from plimsoll.reconcile.loop.retuning import untried
 from plimsoll.reconcile.loop.sources import Source
@@ -85,12 +88,16 @@ class Knowing:
         self._wake = wake
         self._law = law
         self.known: dict[str, Known] = {}
+        self.retuning: dict[str, float] = {}
+        """GPUs of sets in retunes of deployments of which nothing can be decided at this tick, as they cannot be read. Infinite where it
+        cannot be read either whether they are in one."""
         self._passed: dict[str, int | None] = {}
         """Deployments that ask for nothing live, with the mark that their resource had when that was found."""
 
     async def cases(self, now: float) -> dict[str, Case]:
         """The deployments that this tick looks at, as it finds them."""
         world, found = self._world, {}
+        self.retuning = {}
         keys = list(world.resources)
         for start in range(0, len(keys), AT_A_TIME):
             chunk = keys[start : start + AT_A_TIME]
@@ -119,6 +126,8 @@ class Knowing:
         before, bearer = world.directions.get(key), world.resources.bearer(key)
         told = before is not None and bool(before.told)
         if known is not None and not known.reads:
+            if known.record.retune.step is not None:
+                self.retuning[key] = known.subject.gpus
             if before is not None and told:
                 world.directions[key] = replace(before, told=())
                 self._wake(key)
@@ -185,17 +194,21 @@ class Knowing:
 
     async def _made(self, key: str, body: Mapping[str, Any], mark: Mark, now: float) -> Known | None:
         world, known = self._world, self.known.get(key)
+        kept: Kept | None = None
         try:
-            deployment = LLMDeployment.observed(body)
             kept, revisions = await world.left(key)
+            deployment = LLMDeployment.observed(body)
             subject = subject_of(deployment, kept, world.config, revisions)
         except (ValidationError, KubeError):
+            self._unread(key, known, kept)
             return known  # its turns meet the same, and tell of it
         except Exception:
             # What is odd about one deployment, as a plan that somebody has edited, harms no other.
             LOG.exception("a deployment's plan cannot be read", extra={"deployment": key})
+            self._unread(key, known, kept)
             return known
         if subject is None:
+            self._unread(key, known, kept)
             if known is not None:
                 known.reads, known.mark = False, mark
             return known
@@ -209,3 +222,13 @@ class Knowing:
             known.patience.asked_anew()
         known.subject, known.mark, known.reads = subject, mark, True
         return known
+
+    def _unread(self, key: str, known: Known | None, kept: Kept | None) -> None:
+        """Count a retune of a deployment that has not been readable since this program began: what it tries is there all the same."""
+        if known is not None:
+            return
+        if kept is None:
+            if len(self._world.serving(key).sets) > 1:
+                self.retuning[key] = inf
+        elif kept.plan is not None and kept.control is not None and kept.control.retune.step is not None:
+            self.retuning[key] = sum(float(claim_of(one).gpus) * one.replicas for one in kept.plan.sets)

@@ -77,7 +77,7 @@ def untried(record: Record, now: float, until_pause: int) -> tuple[Record, tuple
 def unlooked(tick: Tick, case: Case, so_far: Judged) -> Judged:
     """A deployment whose retune is not looked at in this tick. Its deadlines move with a jump of the clock, which only this tick sees, and
     with each tick of a pause, in which no time counts."""
-    moved = _passed(tick, case) if case.subject.paused else _jumped(tick, case)
+    moved = _paused(tick, case) if case.subject.paused else _jumped(tick, case)
     if not moved:
         return so_far
     record = so_far.record
@@ -162,6 +162,13 @@ def _passed(tick: Tick, case: Case) -> float:
     it."""
     role = case.record.memory.of(ROLE)
     return 0.0 if role.seen is None or role.begun == tick.now else tick.now - role.seen
+
+
+def _paused(tick: Tick, case: Case) -> float:
+    """Seconds of a pause since the last look. A program that has begun in it has not seen when it began, and what was counted since the record
+    was stored is lost: it goes on from how long there was left by then."""
+    seen = case.record.memory.of(ROLE).seen
+    return 0.0 if seen is None else tick.now - seen
 
 
 def _jumped(tick: Tick, case: Case) -> float:

@@ -10,6 +10,9 @@ from plimsoll.control.record import Record
 
 STORE_S: Final = 1800.0
 """What was only learned is stored once in so long at most, so a restart forgets half an hour of it."""
+MOVED_S: Final = 60.0
+"""Each further minute of a pause is noted, so that a program that begins after it does not count it as a canary's. Nothing is written until
+it is over."""
 CALM_S: Final = 3600.0
 """Each further hour of calm is worth a write: few deployments have a setting that waits to go back."""
 DIGITS: Final = 2
@@ -31,7 +34,14 @@ def matters(record: Record, stored: Record) -> bool:
         != (stored.replicas, stored.shares, stored.acts, stored.noted)
         or (new.past, new.paused_at, new.held) != (old.past, old.paused_at, old.held)
         or record.under_way != stored.under_way
+        or _moved_s(record, stored) >= MOVED_S
     )
+
+
+def _moved_s(record: Record, stored: Record) -> float:
+    """By how many seconds the time of a retune was moved since it was stored, as in a pause."""
+    new, old = record.retune.step, stored.retune.step
+    return 0.0 if new is None or old is None else abs(new.deadline - old.deadline)
 
 
 def taught(record: Record, stored: Record) -> bool:

@@ -83,6 +83,8 @@ class Tick:
     sets: SetsSeen = field(default_factory=SetsSeen)
     spends: Mapping[str, tuple[tuple[Claim, int], ...]] = field(default_factory=dict)
     """What each deployment takes of its namespace's budget by its last decision, those that control does not look at included."""
+    retuning: Mapping[str, float] = field(default_factory=dict)
+    """GPUs of sets in retunes, of deployments of which nothing can be decided now."""
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,139 @@
+"""What is seen of pods, in the words of the control law: replicas, their states, and who is asked for metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.control.situation import ReplicaState
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
+
+
+def pod(name: str, stage: Stage = Stage.READY, **more: Any) -> PodSeen:
+    return PodSeen(name=name, uid=f"uid-{name}", stage=stage, created=10.0, **more)
+
+
+@pytest.mark.parametrize(
+    ("stage", "node_coming", "state"),
+    [
+        (Stage.READY, False, ReplicaState.READY),
+        (Stage.LOADING, False, ReplicaState.STARTING),
+        (Stage.PULLING, False, ReplicaState.STARTING),
+        (Stage.UNSCHEDULED, False, ReplicaState.UNSCHEDULABLE),
+        (Stage.UNSCHEDULED, True, ReplicaState.NODE_COMING),
+        (Stage.GATED, False, ReplicaState.QUEUED),
+        (Stage.FAILED, False, ReplicaState.FAILED),
+        (Stage.LEAVING, False, ReplicaState.LEAVING),
+    ],
+)
+def test_a_pod_is_a_replica_in_the_state_of_its_stage(
+    stage: Stage, node_coming: bool, state: ReplicaState
+) -> None:
+    (found,) = replicas_of(SetSeen(name="a", replicas=1, pods=(pod("p", stage),)), node_coming=node_coming)
+    assert (found.id, found.state) == ("uid-p", state)
+
+
+def group(*stages: Stage, number: int = 0) -> tuple[PodSeen, ...]:
+    return tuple(
+        pod(f"g{number}-{rank}", stage, group=number, rank=rank, since=100.0 + rank, scheduled=20.0 + rank)
+        for rank, stage in enumerate(stages)
+    )
+
+
+@pytest.mark.parametrize(
+    ("stages", "state"),
+    [
+        ((Stage.READY, Stage.READY), ReplicaState.READY),
+        ((Stage.READY,), ReplicaState.STARTING),
+        ((Stage.READY, Stage.LOADING), ReplicaState.STARTING),
+        ((Stage.READY, Stage.FAILED), ReplicaState.FAILED),
+        ((Stage.LOADING, Stage.UNSCHEDULED), ReplicaState.UNSCHEDULABLE),
+        ((Stage.LEAVING, Stage.LEAVING), ReplicaState.LEAVING),
+    ],
+)
+def test_a_group_is_one_replica_as_far_as_its_slowest_pod(
+    stages: tuple[Stage, ...], state: ReplicaState
+) -> None:
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=group(*stages))
+    (found,) = replicas_of(seen, node_coming=False)
+    assert (found.id, found.state) == ("uid-g0-0", state)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "outside"),
+    [
+        (["ErrImagePull"], True),
+        (["ImagePullBackOff"], True),
+        (["RegistryUnavailable"], True),
+        (["CrashLoopBackOff"], False),
+        (["OOMKilled"], False),
+        (["ImagePullBackOff", ""], True),
+        (["ImagePullBackOff", "ErrImagePull"], True),
+        (["ImagePullBackOff", "OOMKilled"], False),
+        ([""], False),
+        (["", ""], False),
+    ],
+)
+def test_a_replica_whose_image_cannot_be_had_fails_by_no_doing_of_its_engine(
+    reasons: list[str], outside: bool
+) -> None:
+    pods = tuple(
+        pod(f"g-{rank}", Stage.FAILED if why else Stage.READY, group=0, rank=rank, reason=why)
+        for rank, why in enumerate(reasons)
+    )
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=len(pods), pods=pods)
+    (found,) = replicas_of(seen, node_coming=False)
+    assert found.outside is outside
+
+
+def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=group(Stage.READY, Stage.READY))
+    (found,) = replicas_of(seen, node_coming=False)
+    assert (found.scheduled, found.since) == (21.0, 101.0)
+
+
+def test_ends_of_all_engines_of_a_replica_are_the_replicas() -> None:
+    seen = SetSeen(
+        name="a",
+        replicas=1,
+        pods_per_replica=2,
+        pods=(pod("g-0", group=0, restarts=1), pod("g-1", group=0, rank=1, restarts=2)),
+    )
+    (found,) = replicas_of(seen, node_coming=False)
+    assert found.restarts == 3
+
+
+@pytest.mark.parametrize(
+    ("unready", "since"),
+    [((None, None), None), ((50.0, None), 50.0), ((70.0, 60.0), 60.0), ((None, 40.0), 40.0)],
+)
+def test_a_replica_has_not_served_since_the_first_of_its_pods_that_is_not_ready(
+    unready: tuple[float | None, ...], since: float | None
+) -> None:
+    pods = tuple(pod(f"g-{rank}", group=0, rank=rank, unready=at) for rank, at in enumerate(unready))
+    (found,) = replicas_of(SetSeen(name="a", replicas=1, pods_per_replica=2, pods=pods), node_coming=False)
+    assert found.unready == since
+    (alone,) = replicas_of(SetSeen(name="a", replicas=1, pods=pods[1:]), node_coming=False)
+    assert alone.unready == unready[1]
+
+
+@pytest.mark.parametrize("gone", [{"ended": True, "reason": "Evicted"}, {"reason": "NodeLost"}], ids=str)
+def test_a_pod_that_was_evicted_or_whose_node_is_silent_is_no_replica_that_fails(
+    gone: dict[str, Any],
+) -> None:
+    seen = SetSeen(name="a", replicas=1, pods=(pod("new"), pod("old", Stage.FAILED, **gone)))
+    assert [one.id for one in replicas_of(seen, node_coming=False)] == ["uid-new"]
+
+
+def test_metrics_are_asked_of_the_leaders_of_whole_replicas() -> None:
+    pods = (*group(Stage.READY, Stage.READY), *group(Stage.READY, Stage.LOADING, number=1))
+    serving = Serving(
+        sets=(
+            SetSeen(name="a", replicas=2, pods_per_replica=2, pods=pods),
+            SetSeen(name="b", replicas=1, pods=(pod("p"),)),
+        )
+    )
+    assert live(leaders(serving)) == {"g0-0": "uid-g0-0", "p": "uid-p"}
+    assert live(leaders(serving), ["b"]) == {"p": "uid-p"}
