@@ -30,10 +30,11 @@ from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import P99, Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison, Result
+from plimsoll.simulate.from_plan import lengths_of, scenario_of
 from plimsoll.simulate.policies.oracle import work_of
 from plimsoll.simulate.policies.registry import KINDS, STATIC, SWEPT, Stage
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
+from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 
 TUNED_S: Final = 10800.0

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from plimsoll import names
-from plimsoll.cli.simulate_page import SHEET, ticks
+from plimsoll.cli.simulate_clock import ticks
+from plimsoll.cli.simulate_page import SHEET
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS
@@ -285,7 +286,7 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
     ("arguments", "said"),
     [
         (("--trace", "none.csv"), "none.csv: cannot be read"),
-        (("--from-day", "3"), "the trace ends after 6.70 minutes"),
+        (("--from-day", "3"), "the trace ends after 6.7 minutes"),
         (("--scale", "0.000001"), "nothing arrives"),
         (("--scale", "nan"), "not a number"),
         (("--scale", "twice"), "'twice' is not a valid number"),
@@ -384,13 +385,3 @@ def test_a_simulation_that_is_stopped_tells_what_was_done_by_then(
     assert (nothing.code, nothing.out) == (130, "")
     assert nothing.err.strip() == "note: stopped by Ctrl-C before there was an answer"
     assert page.read_text() == "an older one"
-
-
-def test_one_resource_at_a_time(llm: str, requests: str, tmp_path: Path):
-    file = tmp_path / "other.yaml"
-    file.write_text(resource("other", **SPEC))
-    ran = simulated(llm, requests, "-f", str(file))
-    assert (ran.code, ran.err.split("; ")[0]) == (
-        3,
-        "error: 2 resources are given (default/chat, default/other)",
-    )

@@ -28,7 +28,12 @@ def test_a_trace_in_seconds_with_names_that_stand_for_ms_elsewhere_is_no_thousan
     ran = replayed(tmp_path, str(file))
     assert ran.code == 0
     assert "60 requests in 60 seconds" in ran.out
-    assert "requests.csv: nothing says what timestamp counts: seconds are taken" in ran.err
+    assert "requests.csv: nothing says what timestamp counts: seconds are taken" in ran.err, (
+        "before it is played"
+    )
+    assert "note requests.csv: nothing says what timestamp counts" in " ".join(ran.out.split()), (
+        "for who reads it later"
+    )
 
 
 def test_a_trace_is_read_from_stdin(tmp_path: Path):
@@ -54,3 +59,12 @@ def test_a_page_that_names_what_is_no_text_is_written_all_the_same(tmp_path: Pat
     page = tmp_path / "out.html"
     write_page(str(page), "<p>" + os.fsdecode(b"\xff") + "</p>")
     assert page.read_text() == "<p>\\udcff</p>"
+
+
+def test_what_is_wrong_with_the_rest_is_told_before_a_trace_is_read(tmp_path: Path):
+    """Which takes minutes where it is long."""
+    file = tmp_path / "llm.yaml"
+    file.write_text(resource("chat", **SPEC))
+    ran = plimsoll("simulate", "-f", str(file), "--trace", str(tmp_path / "not-there.csv"))
+    assert ran.code == 3
+    assert ran.err.startswith("error: no fleet is named")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.load.arrivals import arrivals, changing
-from plimsoll.load.traces import Rate
+from plimsoll.load.trace_rates import Rate
 
 
 def gaps(times: list[float]) -> list[float]:

@@ -81,6 +81,20 @@ def test_what_is_wrong_within_objects_is_named_by_its_path(text: str, said: str)
     assert said in str(caught.value)
 
 
+def test_a_log_whose_first_lines_are_of_something_else_is_known_by_those_that_follow():
+    """Such as a failure, which has no usage. What such a line lacks is told by its number."""
+    lines = [
+        '{"ts": 1790000000, "usage": null}\n',
+        '{"ts": 1790000001, "usage": {"prompt_tokens": 5, "completion_tokens": 6}}\n',
+    ]
+    with pytest.raises(LoadError) as caught:
+        list(read_trace(lines, "x.jsonl").lines)
+    assert (
+        str(caught.value)
+        == "x.jsonl, line 1: usage.prompt_tokens is missing; each line needs one; jq -c 'select(.usage.prompt_tokens)' keeps those that have it"
+    )
+
+
 @pytest.mark.parametrize(
     ("models", "said"),
     [

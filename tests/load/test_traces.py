@@ -7,7 +7,8 @@ import pytest
 
 from plimsoll.load.lengths import Fixed
 from plimsoll.load.problems import LoadError
-from plimsoll.load.traces import Arrived, Rate, Rates, Requests, open_trace, read_trace
+from plimsoll.load.trace_rates import Rate
+from plimsoll.load.traces import Arrived, Rates, Requests, open_trace, read_trace
 from plimsoll.load.workload import Ask, Replay, Workload, asks
 
 REQUESTS = "arrival_s,input_tokens,output_tokens\n10.0,374,44\n10.5,396,109\n14.0,0,0\n"
@@ -161,14 +162,19 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is empty; a trace is arrival_s,input_tokens,output_tokens[,prefix_block_ids]"),
+        ("", "is empty; a trace has requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids])"),
         ("\n\n", "is empty"),
         ("time,in,out\n1,2,3\n", "the head is 'time,in,out': no column is input_tokens or output_tokens"),
         ("timestamp,prompt_tokens\n1,2\n", "no column is output_tokens"),
-        ("t_s,rps\n1,2\n", "the head is 't_s,rps': no column is rate_rps"),
+        ("t_s,in,out\n1,2,3\n", "the head is 't_s,in,out': no column is rate_rps"),
         ('{"t_s": 0}\n', "no column is rate_rps"),
         ("0,100,20\n1,100,20\n", "the first line is '0,100,20', and should name the columns"),
         ("rate_rps,cv\n1,1\n", "no column says when"),
+        ("minute,requests\n1,1\n", "no column says when, as time does; a trace has"),
+        (
+            '{\n  "results": {}\n}\n',
+            "is a JSON document over several lines; write one object a line, as jq -c does",
+        ),
         ('{"timestamp": 0, "input_length": 6}\n', "no column is output_tokens"),
         ('[{"timestamp": 0}]', "is one JSON list; write one object a line"),
         ('{"timestamp": 0, "input_length": 6, "output_length": 5}\n{"timest', "line 2: is no JSON"),

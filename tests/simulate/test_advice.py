@@ -8,9 +8,10 @@ import pytest
 from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import Result
+from plimsoll.simulate.outcome import Figures, Outcome, Point
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
-from plimsoll.simulate.tally import Figures, Outcome, Point
+from plimsoll.simulate.scenario import Scenario
 from tests.simulate.worlds import SCENARIO, steady, world
 
 DAY_S = 86400.0
@@ -45,6 +46,12 @@ def constant(slo_pct: float | None, gpu_hours: float) -> Result:
     return result("static_peak", slo_pct, gpu_hours, replicas=3)
 
 
+def held_back(scenario: Scenario, ours: Result) -> str:
+    """What stands after the answer."""
+    _, said = conclusions(scenario, [ours], DAY_S)
+    return said
+
+
 @pytest.mark.parametrize(
     ("ours", "other", "said"),
     [
@@ -71,6 +78,31 @@ def test_the_answer_is_what_the_law_takes_beside_the_smallest_constant_number(
     assert said in answer
 
 
+OURS = "plimsoll keeps slo for 99.50% with 48.0 GPU-hours"
+NOT_PLAYED = "; the smallest constant number that keeps 99% was not played (--policy static_peak)"
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ((), OURS),
+        (
+            (("hpa", 99.2, 60.0), ("keda", 99.1, 64.0), ("kpa", 80.0, 20.0), ("oracle", 99.9, 40.0)),
+            f"{OURS}, 20% fewer than hpa, the cheapest of the others here that keeps 99%: 99.20% with 60.0 GPU-hours",
+        ),
+        (
+            (("kpa", 80.0, 20.0),),
+            f"{OURS}; none of the others here keeps 99%",
+        ),
+    ],
+)
+def test_without_the_constant_number_the_answer_is_what_can_be_said_and_how_to_have_it(
+    others: Sequence[tuple[str, float, float]], said: str
+):
+    played = [result("plimsoll", 99.5, 48.0), *(result(*one) for one in others)]
+    assert list(conclusions(PLENTY, played, DAY_S)) == [said + NOT_PLAYED]
+
+
 def test_money_is_told_where_a_price_is_known():
     priced = replace(PLENTY, price_per_gpu_hour=2.5)
     (answer,) = conclusions(priced, [result("plimsoll", 99.5, 40.0), constant(99.1, 80.0)], DAY_S, "EUR")
@@ -81,18 +113,18 @@ def test_money_is_told_where_a_price_is_known():
 def test_what_held_the_law_back_is_told_by_its_share_of_the_time_with_what_may_be_changed():
     late = (minute(300, 4, 2), minute(600, 4, 0), minute(660, 4, 0), minute(900, 2, 0))
     ours = result("plimsoll", 90.0, 48.0, late=late)
-    (said,) = conclusions(PLENTY, [ours], DAY_S)
+    _, said = conclusions(PLENTY, [ours], DAY_S)
     assert "50% with all 4 replicas that there may be: raise scaling.max; the fleet has room for 9" in said
     assert "25% while replicas were starting: a higher scaling.min" in said
     assert "25% with every replica that was asked for ready" in said
     poor = replace(PLENTY, budget_binds=True)
-    assert "raise the budget; the fleet has room for 9" in next(iter(conclusions(poor, [ours], DAY_S)))
+    assert "raise the budget; the fleet has room for 9" in held_back(poor, ours)
     full = replace(PLENTY, hardware=replace(PLENTY.hardware, ready=4))
-    assert "the fleet has no room for more" in next(iter(conclusions(full, [ours], DAY_S)))
+    assert "the fleet has no room for more" in held_back(full, ours)
     fixed = replace(PLENTY, fixed=True)
-    assert "spec.replicas holds their number: raise it" in next(iter(conclusions(fixed, [ours], DAY_S)))
+    assert "spec.replicas holds their number: raise it" in held_back(fixed, ours)
     kept = result("plimsoll", 99.0, 48.0, late=late)
-    assert list(conclusions(PLENTY, [kept], DAY_S)) == []
+    assert len(list(conclusions(PLENTY, [kept], DAY_S))) == 1, "the answer alone"
 
 
 def seen(minutes: int, told: int, begin: int = 0) -> tuple[Point, ...]:
@@ -112,9 +144,18 @@ def test_more_replicas_are_no_cure_alone_where_minutes_with_fewer_of_them_were_l
     late += [minute(60.0 * one, 4, 0) for one in range(10, 20)]
     ours = result("plimsoll", 80.0, 48.0, late=late)
     ours = replace(ours, outcome=replace(ours.outcome, points=(*seen(10, 2), *seen(10, 4, 10))))
-    (said,) = conclusions(PLENTY, [ours], DAY_S)
+    said = held_back(PLENTY, ours)
     assert "raise scaling.max; the fleet has room for 9" in said
     assert ("though minutes with fewer replicas and less to do were late too" in said) == told
+
+
+def test_where_no_layout_keeps_the_limits_for_a_single_request_no_number_of_replicas_is_said_to():
+    hopeless = replace(PLENTY, attainable=False)
+    said = held_back(hopeless, result("plimsoll", 0.0, 48.0, late=[minute(300, 4, 0)]))
+    assert "100% with all 4 replicas that there may be: raise scaling.max" in said
+    assert said.endswith(
+        "; whatever their number, no layout on these GPUs keeps slo even for a single request, as the plan warns"
+    )
 
 
 def test_one_replica_is_called_one():

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from plimsoll.simulate.compare import GOAL_PCT, Comparison, Result
+from plimsoll.simulate.outcome import Outcome
 from plimsoll.simulate.policies.registry import KINDS, SWEPT, Stage
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.run import Run
-from plimsoll.simulate.tally import Outcome
 from plimsoll.simulate.world import Hardware
 from tests.simulate.worlds import SCENARIO, joined, steady, world
 

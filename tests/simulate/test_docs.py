@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.load.trace_forms import RequestColumns, columns_of
+from plimsoll.load.trace_rates import RateColumns
 from plimsoll.simulate.policies.registry import KINDS
 
 DOCS = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text()
@@ -26,6 +27,17 @@ def test_every_name_of_a_column_that_is_told_is_known(place: int):
         found = columns_of(head)
         assert isinstance(found, RequestColumns)
         assert name in (found.at, found.input_tokens, found.output_tokens, found.blocks)
+
+
+@pytest.mark.parametrize(("row", "counted"), [("rates", False), ("counts by interval", True)])
+def test_every_name_of_a_column_of_numbers_is_known(row: str, counted: bool):
+    (told,) = re.findall(rf"^\| {row} \| ([^|]+) \|$", DOCS, re.MULTILINE)
+    named = re.findall(r"`([^`]+)`", told)
+    assert len(named) > 5
+    for name in named:
+        found = columns_of(["time", "other", name])
+        assert isinstance(found, RateColumns)
+        assert (found.rate, found.per_second is None, found.said) == (name, counted, True)
 
 
 def test_every_policy_is_told():

@@ -14,10 +14,10 @@ from plimsoll.control.situation import NO_LIMITS, ReplicaState
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Comparison
 from plimsoll.simulate.estate import Estate
+from plimsoll.simulate.outcome import Outcome
 from plimsoll.simulate.policies import retuning
 from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.tally import Outcome
 from plimsoll.simulate.tuning import Settings, Try, Tunable, Variant
 from plimsoll.simulate.world import Hardware, Site, draw_world
 from tests.control.retune.played import LIMITS, TIMES

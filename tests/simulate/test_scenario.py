@@ -15,7 +15,8 @@ from plimsoll.facts.learned import NOTHING
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import plan
 from plimsoll.simulate.arrivals import P95, P99
-from plimsoll.simulate.scenario import Scenario, lengths_of, scenario_of
+from plimsoll.simulate.from_plan import lengths_of, scenario_of
+from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.steps import steps_ahead
 from tests.planning.asking import deployment, facts, inventory, pool
 

@@ -18,9 +18,10 @@ from plimsoll.simulate.advice import conclusions, cost_of
 from plimsoll.simulate.alone import longest_in_time
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.estate import Estate
+from plimsoll.simulate.from_plan import scenario_of
 from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.scenario import Scenario, scenario_of
+from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import Played, further
 from plimsoll.simulate.world import Hardware, Site, World
 from tests.planning.asking import deployment, facts, inventory, pool

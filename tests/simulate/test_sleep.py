@@ -7,10 +7,10 @@ import pytest
 from plimsoll.simulate.compare import Comparison
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.gateway import Gateway, Wake
+from plimsoll.simulate.outcome import Outcome, Sleep
 from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.tally import Outcome, Sleep
 from plimsoll.simulate.world import Hardware, World
 from tests.simulate.worlds import SCENARIO, joined, steady, world
 
@@ -127,3 +127,13 @@ def test_a_queue_without_room_leaves_the_rest_at_the_gateway_in_its_order():
 def with_room_for_two() -> Engine:
     here = world()
     return Engine(here.times, replace(here.limits, max_queued=2))
+
+
+def test_whoever_is_held_while_it_sleeps_stands_among_those_that_wait():
+    told = outcome()
+    since, until = slept(told).held[0]
+    waking = [point.waiting for point in told.points if since + 15 < point.at < until]
+    assert waking
+    assert waking == sorted(waking), "one more each second"
+    assert waking[-1] == pytest.approx(waking[0] + 15.0 * (len(waking) - 1), abs=2)
+    assert waking[0] > 10

@@ -6,9 +6,9 @@ import pytest
 
 from plimsoll.control.situation import Slo
 from plimsoll.simulate.meters import ITL, Histogram
+from plimsoll.simulate.outcome import Outcome
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
-from plimsoll.simulate.tally import Outcome
 from tests.simulate.worlds import joined, steady, world
 
 ALONE, CROWDED = 0.1, 2.0

@@ -17,7 +17,7 @@ from plimsoll.load.bench import bench
 from plimsoll.load.drive import Limits
 from plimsoll.load.problems import LoadError
 from plimsoll.load.result import Result, data_of
-from plimsoll.load.traces import STDIN, Requests, open_trace
+from plimsoll.load.traces import STDIN, open_trace
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Replay, Workload
 
 DURATION_S = 60.0
@@ -178,8 +178,7 @@ def _looked_at(trace: str) -> Path:
         raise BadInput("--trace -: is looked at before it is played, so name a file")
     try:
         with open_trace(path) as read:
-            if isinstance(read, Requests):
-                note(read.notes)
+            note(read.notes)
     except LoadError as error:
         raise BadInput(f"--trace: {error}") from None
     return path

@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import timedelta
 from math import isnan
 from pathlib import Path
 
 import click
 
-from plimsoll.api.config_fleet import provision_of
-from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli import asking, drawing, inputs
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note, printable
+from plimsoll.cli.errors import FITS, INTERRUPTED, BadInput, note, printable
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_writable, write_page
+from plimsoll.cli.simulate_asked import asked_for
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_play import play
 from plimsoll.cli.simulate_report import simulation_report, span
 from plimsoll.facts.spans import DAY_S
-from plimsoll.planning.ask.reading import read
-from plimsoll.planning.placing.budgets import limits_of
-from plimsoll.planning.plan import Plan, Severity
-from plimsoll.simulate.advice import better_plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.report import Report, data_of
 from plimsoll.simulate.router import Routing
-from plimsoll.simulate.scenario import CannotSimulate, Scenario, scenario_of
 from plimsoll.simulate.seeds import Case
-from plimsoll.simulate.several import further
 from plimsoll.simulate.stages import Stages
 from plimsoll.simulate.traces import (
     MOST_DAYS,
     MOST_REQUESTS,
     BadTrace,
+    Loaded,
     RequestTrace,
-    Trace,
     expected,
     load,
 )
-from plimsoll.status.findings import LACKING, sentence
 
 USUAL = ("plimsoll", "static_peak")
-NAMED = 4
-"""Resources that are told by name where there are too many."""
 
 
 class Amount(click.FloatRange):
@@ -89,8 +79,14 @@ class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before 
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them) "
-    "or rates (t_s,rate_rps[,cv]); CSV or JSON lines, gzipped or not; - is stdin. Dates and Unix times will do.",
+    help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them), "
+    "rates (t_s,rate_rps[,cv]), counts by interval (time,requests), or Prometheus' query_range; CSV or JSON lines, gzipped or not; - is "
+    "stdin. Dates and Unix times will do.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Which of several LLMDeployments is simulated: its name, or namespace/name.",
 )
 @fleet_options
 @inputs.config_option
@@ -170,6 +166,7 @@ def simulate_command(
     *,
     files: tuple[str, ...],
     trace_file: str,
+    name: str | None,
     fleet: FleetChoice,
     config_file: str | None,
     policies: tuple[str, ...],
@@ -200,11 +197,13 @@ def simulate_command(
     """
     _refuse_twins(seeds)
     asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
-    trace = _trace(trace_file)
-    asked = _asked(files, fleet, config_file, online=online)
+    # What is wrong with the rest is told before the minutes that a long trace takes to read.
+    asked = asked_for(files, fleet, config_file, name, online=online)
     scenario = asked.scenario
     if page is not None:
         check_writable(page)
+    loaded = _loaded(trace_file)
+    trace = loaded.trace
 
     stages = Stages(
         scenario=scenario,
@@ -245,6 +244,8 @@ def simulate_command(
         from_day=from_day,
         days=days,
         whole_s=trace.span_s,
+        taken=loaded.notes,
+        began=None if trace.began is None else trace.began + timedelta(days=from_day),
         lengths_from_trace=isinstance(trace, RequestTrace),
         results=done.results,
         currency=asked.question.snapshot.config.prices.currency or "",
@@ -269,7 +270,7 @@ def _refuse_twins(seeds: tuple[int, ...]) -> None:
             raise BadInput(f"--seed {seed} is given twice, and twice it is the same world")
 
 
-def _trace(name: str) -> Trace:
+def _loaded(name: str) -> Loaded:
     try:
         loaded = load(Path(name))
     except BadTrace as error:
@@ -279,62 +280,8 @@ def _trace(name: str) -> Trace:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
         note([f"{loaded.trace.name}: {stood}; they are replayed in order of time"])
     # A file's name is bytes, and these may be no text.
-    return replace(loaded.trace, name=printable(loaded.trace.name))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The one resource that is simulated, and the plan that it gets."""
-
-    question: asking.Question
-    deployment: LLMDeployment
-    declared: Workload
-    """With what presets and defaults say."""
-    plan: Plan
-    scenario: Scenario
-
-    def better(self, arrivals: Arrivals) -> str | None:
-        def replan(workload: Workload) -> Plan:
-            spec = self.deployment.spec.model_copy(update={"workload": workload})
-            deployment = self.deployment.model_copy(update={"spec": spec})
-            return asking.answer(replace(self.question, deployments=(deployment,))).plans[0]
-
-        return better_plan(arrivals, self.declared, self.plan, replan)
-
-
-def _asked(files: tuple[str, ...], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Asked:
-    question = asking.ask(files, fleet, config_file, online=online)
-    if len(question.deployments) != 1:
-        names = [f"{one.namespace}/{one.name}" for one in question.deployments]
-        given = ", ".join((*names[:NAMED], *(["..."] if len(names) > NAMED else [])))
-        raise BadInput(
-            f"{len(names)} resources are given ({given}); one is simulated at a time: name a file that holds it alone with -f FILE"
-        )
-    deployment, inventory = question.deployments[0], question.inventory()
-    asking.tell_problems(inventory)
-    plan = asking.answer(question, inventory).plans[0]
-    snapshot = question.snapshot
-    facts = asking.facts_of(deployment, question)
-    reading = read(deployment, inventory, facts, snapshot.learned, snapshot.config)
-    try:
-        scenario = scenario_of(
-            plan,
-            reading,
-            limits_of(deployment.namespace, snapshot.config),
-            lambda: further(
-                deployment, inventory, facts, plan, learned=snapshot.learned, config=question.admin
-            ),
-            restarts=snapshot.config.restarts,
-            provision=provision_of(snapshot.config.node_classes),
-            interval_s=float(snapshot.config.control.interval_seconds),
-        )
-    except CannotSimulate as error:
-        why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]
-        note(map(sentence, why))
-        click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
-        raise SystemExit(asking.exit_code([plan]) or DOES_NOT_FIT) from None
-    declared = deployment.spec.workload if reading.task is None else reading.task.intent.spec.workload
-    return Asked(question=question, deployment=deployment, declared=declared, plan=plan, scenario=scenario)
+    named = replace(loaded.trace, name=printable(loaded.trace.name))
+    return replace(loaded, trace=named, notes=tuple(map(printable, loaded.notes)))
 
 
 def _check_part(stages: Stages) -> None:

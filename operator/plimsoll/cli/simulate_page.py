@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
-from math import ceil, floor, log10
+from math import floor, log10
 from typing import Final
 
 from plimsoll.cli.drawing import many, short
 from plimsoll.cli.page import Line, page, table
 from plimsoll.cli.page_svg import Sheet
+from plimsoll.cli.simulate_clock import Clock
 from plimsoll.cli.simulate_report import (
     HEADS,
     LISTED,
@@ -24,7 +25,6 @@ from plimsoll.cli.simulate_report import (
     WORLDS,
     about,
     beside,
-    clock,
     over_worlds,
     replayed,
     retune_row,
@@ -33,18 +33,17 @@ from plimsoll.cli.simulate_report import (
     whole_list,
     world_rows,
 )
-from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import short_error
+from plimsoll.simulate.outcome import Point
 from plimsoll.simulate.report import Report
-from plimsoll.simulate.tally import Point, arrivals_over, served_every
+from plimsoll.simulate.tally import arrivals_over, served_every
 
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
 OF_SETS: Final = "abdc"
 """Colours of sets, the first ones first; grey, which is quiet, comes last."""
 LETTER: Final = 7.0
 """Room for one of a curve's name, in capitals of a wide font."""
-TICKS_S: Final = (1, 5, 15, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY_S)
 
 _STYLE: Final = """
 .chart svg { min-width: 52rem; }
@@ -93,12 +92,13 @@ def _tables(report: Report, results: Sequence[Result]) -> str:
 
 
 def _story(report: Report, one: Result) -> str:
+    clock = Clock(report.began)
     charts = "".join(
-        f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one)}"
+        f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one, clock)}"
         for chart in _charts(report, one)
     )
     heading = f"{one.policy} ({set_to(one)}), {ROUTERS[report.headline]}"
-    return f"<h2>{escape(heading)}</h2>{charts}{_actions(one)}{_retunes(one)}"
+    return f"<h2>{escape(heading)}</h2>{charts}{_actions(one, clock)}{_retunes(one, clock)}"
 
 
 def _charts(report: Report, one: Result) -> Iterator[Timeline]:
@@ -146,7 +146,8 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
         top=100.0,
     )
     yield Timeline(
-        title="Requests waiting, over all replicas",
+        title="Requests waiting, over all replicas"
+        + ("" if one.outcome.sleep is None else ", and held while none is ready"),
         lines=(line("waiting", "a", lambda point: float(point.waiting)),),
     )
     if one.outcome.figures.slo_pct is not None:
@@ -162,7 +163,7 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
         )
 
 
-def _svg(chart: Timeline, span_s: float, one: Result) -> str:
+def _svg(chart: Timeline, span_s: float, one: Result, clock: Clock) -> str:
     top = chart.top
     if top is None:
         top = most_of(max((value for line in chart.lines for _, value in line.points), default=0.0))
@@ -174,7 +175,7 @@ def _svg(chart: Timeline, span_s: float, one: Result) -> str:
         share = (min(value, top) - chart.low) / (top - chart.low)
         return SHEET.floor - share * (SHEET.floor - SHEET.top)
 
-    parts = [*_grid(chart.low, top, span_s, across, up)]
+    parts = [*_grid(chart.low, top, clock.ticks(span_s), across, up)]
     if chart.target is not None:
         parts.append(SHEET.level("target", up(chart.target)))
     begins = names_begin([line.name for line in chart.lines])
@@ -186,10 +187,10 @@ def _svg(chart: Timeline, span_s: float, one: Result) -> str:
                 f'<text class="{line.style}" x="{left:.0f}" y="{SHEET.top - 4}">{escape(line.name)}</text>'
             )
     for action in one.outcome.actions[:LISTED]:
-        said = f"{clock(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
+        said = f"{clock.tell(action.at)} {action.before} → {action.after}: {action.reason}: {action.message}"
         parts.append(_mark("act", across(action.at), SHEET.floor + 6, said))
     for act in one.outcome.acts[:LISTED]:
-        at, change, step, why = retune_row(act)
+        at, change, step, why = retune_row(act, clock)
         parts.append(_mark("tune", across(act.at), SHEET.top, f"{at} {change}: {step}: {why}"))
     return f'<div class="scroll chart">{SHEET.picture(chart.title, parts)}</div>'
 
@@ -231,32 +232,30 @@ def most_of(value: float) -> float:
 
 
 def _grid(
-    low: float, top: float, span_s: float, across: Callable[[float], float], up: Callable[[float], float]
+    low: float,
+    top: float,
+    ticks: Sequence[tuple[float, str]],
+    across: Callable[[float], float],
+    up: Callable[[float], float],
 ) -> Iterator[str]:
     for part in range(5):
         value = low + (top - low) * part / 4
         yield from SHEET.graded(up(value), value)
-    for at in ticks(span_s):
+    for at, text in ticks:
         x, anchor = across(at), "start" if not at else "middle"
-        yield f'<text x="{x:.1f}" y="{SHEET.height - 4}" text-anchor="{anchor}">{clock(at)}</text>'
+        yield f'<text x="{x:.1f}" y="{SHEET.height - 4}" text-anchor="{anchor}">{text}</text>'
 
 
-def ticks(span_s: float) -> Sequence[int]:
-    """Whole minutes, hours or days, at most nine, none so near the end that its text would stick out."""
-    step = next((one for one in TICKS_S if span_s / one <= 9), DAY_S * ceil(span_s / 9 / DAY_S))
-    return range(0, max(1, int(span_s - step / 3)), step)
-
-
-def _actions(one: Result) -> str:
+def _actions(one: Result, clock: Clock) -> str:
     rows = [
-        (clock(each.at), f"{each.before} → {each.after}", each.reason, each.message)
+        (clock.tell(each.at), f"{each.before} → {each.after}", each.reason, each.message)
         for each in one.outcome.actions
     ]
     return _listed(many(len(rows), "action"), ("at", "replicas", "reason", "why"), rows)
 
 
-def _retunes(one: Result) -> str:
-    rows = [retune_row(act) for act in one.outcome.acts]
+def _retunes(one: Result, clock: Clock) -> str:
+    rows = [retune_row(act, clock) for act in one.outcome.acts]
     return _listed(f"{many(len(rows), 'step')} of retunes", RETUNES, rows, shown=True)
 
 

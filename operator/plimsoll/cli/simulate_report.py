@@ -11,14 +11,15 @@ from rich.text import Text
 
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, many, short
+from plimsoll.cli.simulate_clock import Clock
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result, percent
+from plimsoll.simulate.outcome import Action
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.seeds import seeds_said, spreads
 from plimsoll.simulate.several import Played
-from plimsoll.simulate.tally import Action
 from plimsoll.simulate.world import START_P90_S, STARTS_S
 
 HEADS: Final = (
@@ -71,13 +72,14 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
     yield ""
     ran = report.results[report.headline]
     yield drawing.facts((("with", f"{one.policy}: {set_to(one)}") for one in ran), width=4)
+    clock = Clock(report.began)
     for one in ran:
         if one.outcome.actions:
             yield ""
-            yield from _actions(one)
+            yield from _actions(one, clock)
         if one.outcome.acts:
             yield ""
-            yield from _retunes(one)
+            yield from _retunes(one, clock)
     yield ""
     yield drawing.facts((("note", text) for text in report.notes), width=4)
 
@@ -104,6 +106,8 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         f"{replayed(report)}: {many(len(arrivals), 'request')} in {span(arrivals.span_s)}, {per_second(arrivals.mean_rate)} on "
         f"average{busiest}{scaled}"
     )
+    when = Clock(report.began).over(arrivals.span_s)
+    traffic += "" if when is None else f"; {when}"
     yield "traffic", traffic
     promised = []
     if scenario.slo.ttft_p99_s is not None:
@@ -244,27 +248,21 @@ def _ms(value: float | None) -> str:
 def span(seconds: float) -> str:
     for unit, size in (("day", DAY_S), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * size:
-            return many(round(seconds / size, 1), unit, short)
+            return many(round(seconds / size, 1), unit, lambda number: f"{number:,g}")
     return many(round(seconds), "second")
-
-
-def clock(seconds: float) -> str:
-    """Virtual time since the beginning."""
-    days, rest = divmod(int(seconds), DAY_S)
-    return f"{days}d {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
 
 
 def set_to(one: Result) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in one.settings.items())
 
 
-def _actions(one: Result) -> Iterator[RenderableType]:
+def _actions(one: Result, clock: Clock) -> Iterator[RenderableType]:
     actions = one.outcome.actions
     yield Text(f"what {one.policy} did", style="bold")
     shown: list[Action] = list(actions[:FEW])
     yield drawing.table(
         ("AT", "REPLICAS", "REASON", "WHY"),
-        ((clock(each.at), f"{each.before} → {each.after}", each.reason, each.message) for each in shown),
+        ((clock.tell(each.at), f"{each.before} → {each.after}", each.reason, each.message) for each in shown),
         left=(0, 1, 2, 3),
         fold=3,
     )
@@ -272,10 +270,12 @@ def _actions(one: Result) -> Iterator[RenderableType]:
         yield f"  and {len(actions) - FEW} more; {whole_list(len(actions))}"
 
 
-def _retunes(one: Result) -> Iterator[RenderableType]:
+def _retunes(one: Result, clock: Clock) -> Iterator[RenderableType]:
     acts = one.outcome.acts
     yield Text(f"what {one.policy} retuned", style="bold")
-    yield drawing.table(RETUNES, map(retune_row, acts[:RETUNES_FEW]), left=(0, 1, 2, 3), fold=3)
+    yield drawing.table(
+        RETUNES, (retune_row(act, clock) for act in acts[:RETUNES_FEW]), left=(0, 1, 2, 3), fold=3
+    )
     if len(acts) > RETUNES_FEW:
         yield f"  and {many(len(acts) - RETUNES_FEW, 'more step')}; {whole_list(len(acts))}"
 
@@ -285,5 +285,5 @@ def whole_list(count: int) -> str:
     return f"{'-o json and --html have' if count <= LISTED else '-o json has'} them all"
 
 
-def retune_row(act: Act) -> tuple[str, ...]:
-    return clock(act.at), f"{act.what} {act.before} → {act.after}", act.reason, act.message
+def retune_row(act: Act, clock: Clock) -> tuple[str, ...]:
+    return clock.tell(act.at), f"{act.what} {act.before} → {act.after}", act.reason, act.message

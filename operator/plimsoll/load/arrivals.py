@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from plimsoll.load.traces import Rate
+from plimsoll.load.trace_rates import Rate
 
 _REGULAR: Final = 1e-3
 """Below this coefficient of variation all gaps are taken to be equal."""

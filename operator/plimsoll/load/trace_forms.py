@@ -13,17 +13,24 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
+
+from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, Row, rate_columns
 
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
-RATE_HEAD: Final = "t_s,rate_rps[,cv]"
+FORMS: Final = (
+    f"a trace has requests ({REQUEST_HEAD}), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
+    "(time,requests), or is what Prometheus answers to query_range"
+)
+"""The end of a sentence on what is not read."""
 
 _AT: Final = (
     *("arrivals", "timestamp", "starttime", "arrivalms", "timestampms"),
-    *("@timestamp", "ts", "createdat", "created", "time"),
+    *("@timestamp", "ts", "createdat", "created", "time", "datetime", "date"),
 )
 """Those of many meanings stand last: beside others, `time` may be how long an answer took."""
 _INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens", "prompttokens")
@@ -36,6 +43,8 @@ _MOONCAKE: Final = "inputlength"
 _BAILIAN: Final = "chatid"
 """A column by which Qwen-Bailian's traces are known. They have Mooncake's names, but seconds, and blocks of 16 tokens."""
 
+_PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
 UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 """Pairs of the least number that is a Unix time in ns, us or ms, and that unit. In a larger unit it would be thousands of years ahead."""
 UNIX_FROM: Final = 1e9
@@ -46,10 +55,7 @@ MOST_PER_S: Final = 100.0
 NAMED: Final = 3
 """Models that are told by name."""
 MOST_TOKENS: Final = 100_000_000
-MOST_RATE: Final = 1_000_000.0
 MOST_CV: Final = 1000.0
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +67,6 @@ class RequestColumns:
     output_tokens: str
     blocks: str | None
     model: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateColumns:
-    at: str
-    unit_s: float
-    rate: str
-    cv: str | None
 
 
 def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
@@ -92,22 +90,29 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
             return None
         return f"two columns are called {both.strip()} and {twice[_folded(both)].strip()}; keep the one that is meant"
 
-    if "raterps" in known:
-        at = called(("ts", *_AT))
-        if at is None:
-            return f"no column says when; rates are {RATE_HEAD}"
-        rate, cv = known["raterps"], known.get("cv")
-        return doubled(at, rate, cv) or RateColumns(at=at, unit_s=_unit_s(at), rate=rate, cv=cv)
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
-    if "ts" in known and prompt is None and answer is None:
-        return f"no column is rate_rps; rates are {RATE_HEAD}, and requests {REQUEST_HEAD}"
+    if "raterps" in known or (prompt is None and answer is None):
+        since = called(("ts", *_AT))
+        if since is None and "raterps" in known:
+            return f"no column says when; {FORMS}"
+        found = (
+            None
+            if since is None
+            else rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
+        )
+        if found is not None:
+            return doubled(found.at, found.rate, found.cv) or found
+        if "ts" in known:
+            return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
+    if at is None and prompt is None and answer is None:
+        return f"no column says when, as time does; {FORMS}"
     missing = [
         name
         for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))
         if found is None
     ]
     if at is None or prompt is None or answer is None:
-        return f"no column is {' or '.join(missing)}; a trace's are {REQUEST_HEAD}, or {RATE_HEAD}"
+        return f"no column is {' or '.join(missing)}; {FORMS}"
     bailian = _BAILIAN in known
     mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
     shared = None if bailian else called(_BLOCKS)
@@ -177,16 +182,32 @@ def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
     return value * next((unit for least, unit in UNIX_IN if value >= least), unit_s)
 
 
-def _date(column: str, text: str) -> float:
-    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
-    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
+def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
+    """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
     try:
-        read = datetime.fromisoformat(plain)
+        text = _said(row, column)
+        at = moment(row, column, unit_s)
+        if _number(text) is None:
+            return _read_date(text)
+        return datetime.fromtimestamp(at, UTC) if at >= UNIX_FROM else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _date(column: str, text: str) -> float:
+    try:
+        read = _read_date(text)
     except ValueError:
         raise ValueError(
             f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
         ) from None
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def _read_date(text: str) -> datetime:
+    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
+    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
+    return datetime.fromisoformat(plain)
 
 
 def tokens(row: Row, column: str) -> int:
@@ -231,7 +252,9 @@ def blocks(row: Row, column: str) -> tuple[int, ...]:
 def _said(row: Row, column: str) -> str:
     held = row.get(column)
     if held is None or held == "":
-        raise ValueError(f"{column} is missing; each line needs one")
+        # A field within an object of JSON is called by its path, and lacks where a request failed.
+        kept = f"; jq -c 'select(.{column})' keeps those that have it" if _PATH.fullmatch(column) else ""
+        raise ValueError(f"{column} is missing; each line needs one{kept}")
     return str(held).strip()
 
 

@@ -3,7 +3,7 @@
 The two forms are told apart by their columns:
 - Requests have arrival_s, input_tokens, output_tokens and, where prompts shared their beginnings, prefix_block_ids: ids of the blocks of 512
   tokens that a prompt is made of. Blocks of the same id have the same text.
-- Rates have t_s, rate_rps and cv, the coefficient of variation of the gaps between arrivals, which is 1 (as for independent arrivals) where the
+- Rates have t_s, rate_rps (or rate_rpm, rate_rph, or counts by interval, see `trace_rates`) and cv, the coefficient of variation of the gaps between arrivals, which is 1 (as for independent arrivals) where the
   column is missing. A rate holds until the next line's.
 Other names of the same columns are in `trace_forms`.
 """
@@ -17,22 +17,21 @@ import io
 import json
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import (
+    FORMS,
     MOST_CV,
-    MOST_RATE,
-    RATE_HEAD,
-    REQUEST_HEAD,
-    RateColumns,
     RequestColumns,
-    Row,
+    began,
     blocks,
     columns_of,
     mixed,
@@ -41,12 +40,26 @@ from plimsoll.load.trace_forms import (
     tokens,
     unit_of,
 )
+from plimsoll.load.trace_matrix import begins_matrix, rates_of
+from plimsoll.load.trace_rates import (
+    Rate,
+    RateColumns,
+    Row,
+    by_interval,
+    has_number,
+    is_number,
+    per_second,
+    unit_beside,
+    unsaid,
+)
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
 STDIN: Final = Path("-")
 LOOKED_AT: Final = 1000
 """Lines from which the unit of times is guessed, where the column does not name it, and by which models are told apart."""
+LOOKED_AT_FIRST: Final = 8
+"""Lines by which a JSON document is told from lines of JSON."""
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
     b"\x28\xb5\x2f\xfd": "is packed with zstd; unpack it, as with zstd -dc",
@@ -74,24 +87,20 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """A rate, which holds from `at` until the next line's."""
-
-    at: float
-    per_second: float
-    cv: float
-
-
-@dataclass(frozen=True, slots=True)
 class Requests:
     lines: Iterator[Arrived]
     notes: tuple[str, ...] = ()
     """What was guessed, as the trace does not say it; and that it is of several models, where its first lines are."""
+    began: datetime | None = None
+    """The date of the first line, which its time counts from; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
     lines: Iterator[Rate]
+    notes: tuple[str, ...] = ()
+    """What was taken, as the trace does not say it."""
+    began: datetime | None = None
 
 
 Line = TypeVar("Line", Arrived, Rate)
@@ -135,30 +144,34 @@ def name_of(path: Path) -> str:
 def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
     """The lines, with times since the first one. A line that cannot be read, or that is out of order, raises an error that names it."""
     try:
-        head, rows = _rows(iter(lines), name)
+        begin, all_lines = _begin(iter(lines))
+        if begins_matrix(begin):
+            rates, taken, since = rates_of("".join(all_lines), name)
+            return Rates(iter(rates), tuple(f"{name}: {one}" for one in taken), since)
+        head, rows = _rows(all_lines, name)
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
     columns = columns_of(head)
     if isinstance(columns, str):
         raise LoadError(f"{name}: {_above(head)}{columns}")
     if isinstance(columns, RateColumns):
-        rates = _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
-        return Rates(rates)
+        return _rates(head, rows, columns, name, sorted_by_time)
     unit_s, notes = columns.unit_s, []
+    first = _first(rows, name, LOOKED_AT if unit_s is None or columns.model is not None else 1)
+    rows, seen = chain(first, rows), [row for _, row in first]
     if unit_s is None or columns.model is not None:
-        first = _first(rows, name)
-        rows, seen = chain(first, rows), [row for _, row in first]
         if unit_s is None:
             unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
         if columns.model is not None and (of_several := mixed(seen, columns.model)):
             notes.append(of_several)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
-    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes))
+    since = began(seen[0], columns.at, unit_s) if seen else None
+    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes), since)
 
 
-def _first(rows: Numbered, name: str) -> Sequence[tuple[int, Row]]:
+def _first(rows: Numbered, name: str, most: int = LOOKED_AT) -> Sequence[tuple[int, Row]]:
     try:
-        return list(islice(rows, LOOKED_AT))
+        return list(islice(rows, most))
     except _UNREADABLE as error:
         raise LoadError(f"{name}: {_unread(error)}") from None
 
@@ -182,11 +195,18 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     while first and not first.strip():
         blank, first = blank + 1, next(lines, "")
     if not first:
-        raise LoadError(f"{name}: is empty; a trace is {REQUEST_HEAD}, or {RATE_HEAD}")
+        raise LoadError(f"{name}: is empty; {FORMS}")
     if first.lstrip().startswith("["):
         raise LoadError(f"{name}: is one JSON list; write one object a line, as jq -c '.[]' does")
+    if first.strip() == "{":
+        raise LoadError(
+            f"{name}: is a JSON document over several lines; write one object a line, as jq -c does"
+        )
     if first.lstrip().startswith("{"):
-        return list(_object(first, name, blank + 1)), _objects(chain([first], lines), name, blank + 1)
+        objects = _objects(chain([first], lines), name, blank + 1)
+        # A log may begin with lines of something else, as of failures, which hold less than others.
+        seen = list(islice(objects, LOOKED_AT))
+        return list(dict.fromkeys(field for _, row in seen for field in row)), chain(seen, objects)
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
         chain([first], lines),
@@ -272,7 +292,8 @@ def _parsed(
             if seen is not None:
                 if line.at in seen:
                     raise LoadError(
-                        f"{name}, line {place}: is of the same time as a line above; a rate holds from its time to the next line's"
+                        f"{name}, line {place}: is of the same time as a line above; a rate holds from its time to the next line's, so of several "
+                        "series keep one, or add them up"
                     )
                 seen.add(line.at)
             last = line.at
@@ -299,9 +320,53 @@ def _arrived(row: Row, columns: RequestColumns, unit_s: float, begin: float) -> 
     )
 
 
+def _rates(
+    head: Iterable[str], rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool
+) -> Rates:
+    """All of them at once: what they count is seen from all, and there are few beside requests."""
+    notes: list[str] = []
+    passed = Counter[str]()
+    rows = _with_number(rows, columns.rate, passed)
+    first = _first(rows, name, 1)
+    rows = chain(first, rows)
+    since = began(first[0][1], columns.at, columns.unit_s) if first else None
+    if not columns.said:
+        if not first or not is_number(first[0][1], columns.rate):
+            raise LoadError(f"{name}: {_above(head)}no column is input_tokens or output_tokens; {FORMS}")
+        columns = replace(columns, said=any(unit_beside(row, columns.rate) for _, row in first))
+    lines = list(
+        _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
+    )
+    if lines and not columns.said:
+        notes.append(unsaid(name, columns.rate.strip(), lines))
+    if lines and columns.per_second is None:
+        lines, said = by_interval(name, lines)
+        notes.append(said)
+    elif passed["lines"]:
+        held = "line holds" if passed["lines"] == 1 else "lines hold"
+        notes.append(f"{passed['lines']:,} {held} no value: the rate before them is taken to go on")
+    return Rates(iter(lines), tuple(f"{name}: {one}" for one in notes), since)
+
+
+def _with_number(rows: Numbered, column: str, passed: Counter[str]) -> Numbered:
+    for place, row in rows:
+        if has_number(row, column):
+            yield place, row
+        else:
+            passed["lines"] += 1
+
+
 def _rate(row: Row, columns: RateColumns, begin: float) -> Rate:
     return Rate(
         at=moment(row, columns.at, columns.unit_s) - begin,
-        per_second=number(row, columns.rate, MOST_RATE),
+        per_second=per_second(row, columns),
         cv=1.0 if columns.cv is None else number(row, columns.cv, MOST_CV),
     )
+
+
+def _begin(lines: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The first lines, by which a document is known, and all lines again. One that tells spreadsheets the separator counts as blank."""
+    first = list(islice(lines, LOOKED_AT_FIRST))
+    if first and first[0].lower().startswith("sep="):
+        first[0] = "\n"
+    return "".join(one[:LOOKED_AT] for one in first), chain(first, lines)

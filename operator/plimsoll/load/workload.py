@@ -14,7 +14,8 @@ from pathlib import Path
 from plimsoll.load.arrivals import arrivals, changing
 from plimsoll.load.chance import seeded
 from plimsoll.load.lengths import Lengths
-from plimsoll.load.traces import Arrived, Rate, Requests, open_trace
+from plimsoll.load.trace_rates import Rate
+from plimsoll.load.traces import Arrived, Requests, open_trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from plimsoll.planning.plan import Plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import GOAL_PCT, Result, percent
+from plimsoll.simulate.outcome import Sleep
+from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.tally import Sleep
 from plimsoll.simulate.world import START_P90_S
 
 REFUSED, WAKING, BOUND, CRASHED, RETUNED = "refused", "waking", "bound", "crashed", "retuned"
@@ -42,8 +43,11 @@ def conclusions(
     headline is a Service. `worlds`: the answer over several, of which all else is the first's."""
     by_name: Mapping[str, Result] = {one.policy: one for one in results}
     ours, constant = by_name.get("plimsoll"), by_name.get("static_peak")
-    if ours is not None and constant is not None:
-        yield _beside(scenario, ours, constant, currency)
+    if ours is not None:
+        if constant is not None:
+            yield _beside(scenario, ours, constant, currency)
+        else:
+            yield _alone(scenario, ours, results, currency)
     if worlds is not None:
         yield worlds
     if ours is not None and ours.outcome.sleep is not None:
@@ -62,26 +66,50 @@ def conclusions(
 
 
 def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -> str:
-    def said(one: Result) -> str:
-        hours = one.outcome.figures.gpu_hours
-        return (
-            f"{percent(one.slo_pct)}% with {_hours(hours)} GPU-hours{_told(cost_of(scenario, one), currency)}"
-        )
-
-    keeps = "keeps slo for" if ours.outcome.figures.slo_pct is not None else "answers"
-    replicas, cheapest = round(constant.parameter), constant.outcome.figures.gpu_hours
+    mine, theirs = _share_and_price(scenario, ours, currency), _share_and_price(scenario, constant, currency)
+    replicas = round(constant.parameter)
     if constant.slo_pct < GOAL_PCT:
-        return f"plimsoll {keeps} {said(ours)}; even {counted(replicas, 'replica')} all the time, the most there may be, {said(constant)}"
-    compared = _compared(ours.outcome.figures.gpu_hours, cheapest, ("fewer", "more"))
-    mine, theirs = cost_of(scenario, ours), cost_of(scenario, constant)
-    if scenario.sets and mine is not None and theirs:
-        # Hours of unlike GPUs cost unlike money.
-        compared = _compared(mine, theirs, ("less money", "more money"))
+        return f"plimsoll {_keeps(ours)} {mine}; even {counted(replicas, 'replica')} all the time, the most there may be, {theirs}"
     within = "" if scenario.least <= 1 or replicas > scenario.least else " within scaling.min"
     return (
-        f"plimsoll {keeps} {said(ours)}, {compared} the smallest constant number{within} that keeps {GOAL_PCT:g}%, found in hindsight: "
-        f"{counted(replicas, 'replica')}, {said(constant)}"
+        f"plimsoll {_keeps(ours)} {mine}, {_cheaper(scenario, ours, constant)} the smallest constant number{within} that keeps "
+        f"{GOAL_PCT:g}%, found in hindsight: {counted(replicas, 'replica')}, {theirs}"
     )
+
+
+def _alone(scenario: Scenario, ours: Result, results: Sequence[Result], currency: str) -> str:
+    """Without the constant number: beside the cheapest of the others that a person could run."""
+    others = [one for one in results if one.policy != ours.policy and not KINDS[one.policy].hindsight]
+    keeping = min((one for one in others if one.keeps), key=lambda one: one.gpu_hours, default=None)
+    compared = ""
+    if keeping is not None:
+        compared = (
+            f", {_cheaper(scenario, ours, keeping)} {keeping.policy}, the cheapest of the others here that keeps {GOAL_PCT:g}%: "
+            f"{_share_and_price(scenario, keeping, currency)}"
+        )
+    elif others:
+        compared = f"; none of the others here keeps {GOAL_PCT:g}%"
+    return (
+        f"plimsoll {_keeps(ours)} {_share_and_price(scenario, ours, currency)}{compared}; the smallest constant number that keeps "
+        f"{GOAL_PCT:g}% was not played (--policy static_peak)"
+    )
+
+
+def _keeps(ours: Result) -> str:
+    return "keeps slo for" if ours.outcome.figures.slo_pct is not None else "answers"
+
+
+def _share_and_price(scenario: Scenario, one: Result, currency: str) -> str:
+    cost = _told(cost_of(scenario, one), currency)
+    return f"{percent(one.slo_pct)}% with {_hours(one.gpu_hours)} GPU-hours{cost}"
+
+
+def _cheaper(scenario: Scenario, ours: Result, other: Result) -> str:
+    mine, theirs = cost_of(scenario, ours), cost_of(scenario, other)
+    if scenario.sets and mine is not None and theirs:
+        # Hours of unlike GPUs cost unlike money.
+        return _compared(mine, theirs, ("less money", "more money"))
+    return _compared(ours.gpu_hours, other.gpu_hours, ("fewer", "more"))
 
 
 def _compared(mine: float, theirs: float, words: tuple[str, str]) -> str:
@@ -179,6 +207,10 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
         OTHER: "with every replica that was asked for ready: a lone long prompt, a burst of seconds, or a plan that is too slow for slo",
     }
     parts = [f"{100 * counts[why] / len(late):.0f}% {cures[why]}" for why in cures if counts[why]]
+    if not scenario.attainable:
+        parts.append(
+            "whatever their number, no layout on these GPUs keeps slo even for a single request, as the plan warns"
+        )
     yield f"of the time in which fewer than 99 of 100 were in time, {'; '.join(parts)}"
 
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from plimsoll.load.arrivals import changing
-from plimsoll.load.traces import Rate
+from plimsoll.load.trace_rates import Rate
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace
 
 P95: Final = 1.6449

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Final
 
+from plimsoll.simulate.outcome import Outcome
 from plimsoll.simulate.policies.oracle import BIN_S
 from plimsoll.simulate.policies.registry import KINDS, STATIC, Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.run import Progress, Run
-from plimsoll.simulate.tally import Outcome
 from plimsoll.simulate.world import SCRAPE_S
 
 GOAL_PCT: Final = 99.0

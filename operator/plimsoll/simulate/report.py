@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from plimsoll.planning import codec
@@ -34,6 +35,10 @@ class Report:
     """As they were asked for; None: to the trace's end."""
     whole_s: float | None = None
     """How long the trace is that a part may be replayed of; None: no longer than what is replayed."""
+    began: datetime | None = None
+    """When what is replayed began, in the zone of the trace; None where that has no date."""
+    taken: tuple[str, ...] = ()
+    """What was taken of the trace's file, as that does not say it."""
     results: Mapping[Routing, tuple[Result, ...]]
     """The first is the headline."""
     currency: str = ""
@@ -92,7 +97,7 @@ class Report:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures has to know; the last says how far the simulator is off."""
-        return (*_scenario_notes(self), belief_error())
+        return (*self.taken, *_scenario_notes(self), belief_error())
 
 
 def _scenario_notes(report: Report) -> Sequence[str]:
@@ -186,6 +191,7 @@ def data_of(report: Report) -> dict[str, Any]:
             "scale": report.scale,
             "fromDay": report.from_day,
             "days": report.days,
+            "began": None if report.began is None else report.began.isoformat(),
         },
         "world": {
             "seed": world.seed,

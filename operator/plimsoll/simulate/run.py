@@ -11,11 +11,12 @@ from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate
 from plimsoll.simulate.gateway import Gateway, Wake
+from plimsoll.simulate.outcome import Action, Outcome
 from plimsoll.simulate.policies.base import Policy, SetView, View
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing, router_of
 from plimsoll.simulate.scrapes import Prometheus
-from plimsoll.simulate.tally import Action, Outcome, Tally
+from plimsoll.simulate.tally import Tally
 from plimsoll.simulate.world import DECIDE_AFTER_S, SCRAPE_S, World
 
 AFTERMATH_S: Final = 1200.0
@@ -123,7 +124,8 @@ class Run:
         if self._gateway is not None and self._wake is not None and self._wake.queried:
             self._waiting = float(len(self._gateway.held))
         if now <= self.arrivals.span_s:
-            tally.look(estate, now)
+            held = 0 if self._gateway is None else len(self._gateway.held)
+            tally.look(estate, now, held=held)
         if self._progress is not None:
             self._progress(now)
 

@@ -1,4 +1,4 @@
-"""What came of it: how far the limits were kept, what it cost, what was done; and the timelines of a report.
+"""Counts while a story runs how far the limits are kept, what it costs and what is done, and sums it up as an `outcome`.
 
 A limit is kept as the resource promises it and as the operator sees it: by 99 of 100 requests for first tokens, by 99 of 100
 gaps of all answers together for what follows. So at least 99% here means that both 99th percentiles are within their limits.
@@ -19,116 +19,12 @@ from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate, Instance
 from plimsoll.simulate.gateway import Gateway
 from plimsoll.simulate.meters import ITL, Histogram
+from plimsoll.simulate.outcome import Action, Figures, OfSet, Outcome, Point, Sleep
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.world import SCRAPE_S, START_P90_S
 
 POINTS: Final = 600
 """Of a timeline."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    at: float
-    before: int
-    after: int
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One point of the timelines."""
-
-    at: float
-    told: int
-    ready: int
-    starting: int
-    leaving: int
-    kv: float
-    """Mean share of the pools in use."""
-    kv_most: float
-    running: int
-    waiting: int
-    arrivals_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The outcome of one policy in one world."""
-
-    requests: int
-    slo_pct: float | None
-    """The smaller of two shares: of requests whose first token came in time (one that never came is late), and of gaps between tokens within
-    their limit. None where no limit is declared."""
-    failed: int
-    """Requests that were refused by a full queue, lost in a crash, or met no replica."""
-    unanswered: int
-    """Still under way when the story ended."""
-    gpu_hours: float
-    ttft_p50_ms: float | None
-    ttft_p99_ms: float | None
-    """Of those answered."""
-    itl_p99_ms: float | None
-    longest_stall_ms: float
-    preemptions_per_1000: float
-    actions: int
-    actions_per_day: float
-    reversals: int
-    """Changes of direction within two start-up times."""
-    reversals_per_day: float
-    replicas_mean: float
-    replicas_most: int
-    minutes_over_slo: int
-    """Minutes in which less than 99% of those who arrived, or of the gaps, were within the limits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sleep:
-    """How long a deployment that may sleep was asleep, and who waited for it to wake."""
-
-    times: int
-    hours: float
-    """Hours without any replica that was asked for or still there."""
-    gpu_hours_saved: float
-    """GPU-hours that one replica would have taken in that time."""
-    waited: int
-    """Requests that met no ready replica; their wait is part of their time to the first token."""
-    wait_p50_s: float | None
-    wait_p99_s: float | None
-    wait_most_s: float | None
-    asleep: tuple[tuple[float, float], ...]
-    """From when to when it slept."""
-    held: tuple[tuple[float, float], ...]
-    """From when to when requests waited for it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfSet:
-    """The figures of one set, where there are several."""
-
-    gpu_hours: float
-    replicas_mean: float
-    replicas_most: int
-    answered: int
-    ready: tuple[tuple[float, int], ...]
-    """By time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    figures: Figures
-    points: tuple[Point, ...]
-    served: tuple[tuple[float, float], ...]
-    """By time: which share of the requests that arrived then, or of the gaps then, was within the limits; the smaller of the two. Of times in
-    which nobody came there is none."""
-    actions: tuple[Action, ...]
-    late: tuple[Late, ...] = ()
-    sleep: Sleep | None = None
-    """None where it may not."""
-    sets: tuple[OfSet, ...] = ()
-    """In the order of the plan, where it has several."""
-    acts: tuple[Act, ...] = ()
-    """What was done about engines' settings."""
 
 
 @dataclass(slots=True)
@@ -186,8 +82,9 @@ class Tally:
                 good[int(request.arrival // 60)] += 1
         finished.clear()
 
-    def look(self, estate: Estate, now: float) -> None:
-        """Note how the estate stands, at every scrape. Engines have to be advanced to now before."""
+    def look(self, estate: Estate, now: float, *, held: int = 0) -> None:
+        """Note how the estate stands, at every scrape, and how many requests a gateway holds in front of it. Engines have to be advanced to now
+        before."""
         present = len(estate.present)
         self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
         self.replicas_most = max(self.replicas_most, present)
@@ -219,7 +116,7 @@ class Tally:
                 kv=sum(kvs) / len(kvs) if kvs else 0.0,
                 kv_most=max(kvs, default=0.0),
                 running=sum(len(engine.running) for engine in engines),
-                waiting=sum(engine.queued for engine in engines),
+                waiting=held + sum(engine.queued for engine in engines),
                 arrivals_per_s=sum(recent) / min(60 * len(recent), self.span_s),
             )
         )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeVar
 
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
-from plimsoll.load.traces import STDIN, Arrived, Rate, Rates, name_of, open_trace
+from plimsoll.load.trace_rates import Rate
+from plimsoll.load.traces import STDIN, Arrived, Rates, name_of, open_trace
 
 MOST_DAYS: Final = 366
 """A longer trace has a wrong date in it rather than a year's traffic, and would be simulated for hours."""
@@ -34,6 +36,8 @@ class RequestTrace:
     outputs: array[int]
     prefixes: tuple[tuple[int, ...], ...] | None
     """None where no request names any."""
+    began: datetime | None = None
+    """The date of its beginning, in its own zone; None where it has none."""
 
     @property
     def span_s(self) -> float:
@@ -47,6 +51,7 @@ class RateTrace:
     at: tuple[float, ...]
     rates: tuple[float, ...]
     cvs: tuple[float, ...]
+    began: datetime | None = None
 
     @property
     def span_s(self) -> float:
@@ -77,11 +82,13 @@ def load(path: Path) -> Loaded:
     name = name_of(path) if path == STDIN else path.name
     try:
         with open_trace(path, sorted_by_time=False) as read:
+            # A report goes to others, to whom a path on this machine says nothing.
+            notes = tuple(one.replace(f"{name_of(path)}: ", f"{name}: ", 1) for one in read.notes)
             if isinstance(read, Rates):
-                rates, moved = _in_order(name, list(read.lines))
-                return Loaded(_rates(name, rates), moved)
-            lines, moved = _in_order(name, list(read.lines))
-            return Loaded(_requests(name, lines), moved, read.notes)
+                rates, moved, before = _in_order(name, list(read.lines))
+                return Loaded(_rates(name, rates, _later(read.began, before)), moved, notes)
+            lines, moved, before = _in_order(name, list(read.lines))
+            return Loaded(_requests(name, lines, _later(read.began, before)), moved, notes)
     except LoadError as error:
         raise BadTrace(str(error)) from None
 
@@ -95,8 +102,12 @@ def expected(trace: Trace, begin_s: float, end_s: float, scale: float) -> float:
     return scale * sum(rate * max(0.0, min(end, end_s) - max(begin, begin_s)) for begin, end, rate in parts)
 
 
-def _in_order(name: str, lines: list[Line]) -> tuple[list[Line], int]:
-    """The lines sorted by time, and how many had to be moved. A line that lies ages from its neighbours has a wrong date, and is refused."""
+def _later(began: datetime | None, seconds: float) -> datetime | None:
+    return None if began is None else began + timedelta(seconds=seconds)
+
+
+def _in_order(name: str, lines: list[Line]) -> tuple[list[Line], int, float]:
+    """The lines sorted by time, how many had to be moved, and when the earliest is beside what was first. A line that lies ages from its neighbours has a wrong date, and is refused."""
     last, moved = 0.0, 0
     for line in lines:
         moved += line.at < last
@@ -105,7 +116,7 @@ def _in_order(name: str, lines: list[Line]) -> tuple[list[Line], int]:
         lines.sort(key=lambda line: line.at)
     _refuse_ages(name, [line.at for line in lines])
     begin = lines[0].at if lines else 0.0
-    return [replace(line, at=line.at - begin) for line in lines] if begin else lines, moved
+    return [replace(line, at=line.at - begin) for line in lines] if begin else lines, moved, begin
 
 
 def _refuse_ages(name: str, at: Sequence[float]) -> None:
@@ -118,7 +129,7 @@ def _refuse_ages(name: str, at: Sequence[float]) -> None:
     )
 
 
-def _requests(name: str, lines: list[Arrived]) -> RequestTrace:
+def _requests(name: str, lines: list[Arrived], began: datetime | None) -> RequestTrace:
     if not lines:
         raise BadTrace(f"{name}: holds no request")
     return RequestTrace(
@@ -127,17 +138,19 @@ def _requests(name: str, lines: list[Arrived]) -> RequestTrace:
         inputs=array("q", (line.input_tokens for line in lines)),
         outputs=array("q", (line.output_tokens for line in lines)),
         prefixes=tuple(line.blocks for line in lines) if any(line.blocks for line in lines) else None,
+        began=began,
     )
 
 
-def _rates(name: str, lines: list[Rate]) -> RateTrace:
+def _rates(name: str, lines: list[Rate], began: datetime | None) -> RateTrace:
     if not lines:
         raise BadTrace(f"{name}: holds no rate")
     if not any(line.per_second for line in lines):
-        raise BadTrace(f"{name}: rate_rps is never above 0, so that nothing arrives")
+        raise BadTrace(f"{name}: its rate is never above 0, so that nothing arrives")
     return RateTrace(
         name=name,
         at=tuple(line.at for line in lines),
         rates=tuple(line.per_second for line in lines),
         cvs=tuple(line.cv for line in lines),
+        began=began,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
@@ -11,6 +12,9 @@ from plimsoll.planning.choice.cheapest import Demand, allowed, option_of
 from plimsoll.planning.choice.weighing import Weighed
 from plimsoll.planning.load import Performance
 from plimsoll.planning.plan import Finding, Severity
+
+UNATTAINABLE: Final = "Unattainable"
+"""The reason of the finding, for whoever goes by it."""
 
 
 def distance(intent: Intent, performance: Performance) -> float:
@@ -61,7 +65,7 @@ def _unattainable(intent: Intent, best: Candidate, performance: Performance) -> 
         promised.append(f"ITL {performance.tpot_ms.high:,.1f} ms for slo.itlP99Ms {intent.itl_ms:,}")
     return Finding(
         severity=Severity.WARNING,
-        reason="Unattainable",
+        reason=UNATTAINABLE,
         message=(
             f"no layout on these GPUs keeps the target even for a single request; the nearest, {best.layout} on "
             f"{best.slot.hardware}, is predicted at up to {' and '.join(promised)}. It is planned all the same"

@@ -1,0 +1,197 @@
+"""Traces of which only numbers over time are known: rates a second, a minute or an hour, and counts by interval.
+
+What a number counts is told by its column's name, or by a unit that stands beside the number, as dashboards write it. A column alone whose
+name says nothing is taken for requests a second, as Prometheus' rate() gives them, and that is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from plimsoll.facts.spans import DAY_S
+from plimsoll.load.problems import LoadError
+
+RATE_HEAD: Final = "t_s,rate_rps[,cv]"
+MOST_RATE: Final = 1_000_000.0
+"""Requests a second."""
+MOST_COUNT: Final = 1e9
+"""Requests of an interval."""
+WIDE: Final = 1.5
+"""A gap of so many usual ones is one in which lines are left out."""
+
+_SHORT: Final = {
+    **dict.fromkeys(("raterps", "rps", "qps", "reqps", "cps"), 1.0),
+    **dict.fromkeys(("raterpm", "rpm", "qpm", "reqpm", "cpm"), 1 / 60),
+    **dict.fromkeys(("raterph", "rph", "qph"), 1 / 3600),
+}
+_UNITS: Final = {"s": 1.0, "m": 1 / 60, "h": 1 / 3600, "d": 1 / DAY_S}
+_PER: Final = r"(?:/|per)([smhd])(?:ec|econd|in|inute|our|ay)?s?"
+_LONG: Final = re.compile(rf"(?:(?:request|req|call|op|c)s?)?{_PER}")
+_WITHIN: Final = re.compile(rf"\b(?:request|req)s?{_PER}\b", re.IGNORECASE)
+"""Within the name that a dashboard gives a column; beside it stands what the requests are of."""
+_COUNTS: Final = (
+    *("requests", "requestcount", "requestscount", "numrequests", "nrequests", "count", "count(*)"),
+    *("hits", "calls", "invocations"),
+)
+_UNSAID: Final = ("value", "rate", "requestrate")
+"""Names that say that a number is meant, and not of what time."""
+_OTHER: Final = re.compile(
+    r"latenc|duration|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util", re.IGNORECASE
+)
+"""Within the name of a column that is of something else than requests."""
+_AMOUNT: Final = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?) *(?:(Mil|[kKM])(?=\s|$) *)?(.*)")
+_TIMES: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "Mil": 1e6}
+
+_NOTHING: Final = ("", "nan", "null", "undefined")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rate, which holds from `at` until the next line's."""
+
+    at: float
+    per_second: float
+    cv: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateColumns:
+    at: str
+    unit_s: float
+    rate: str
+    cv: str | None
+    per_second: float | None = 1.0
+    """What a number of 1 is in requests a second. None: it is a count of the time until the next line."""
+    said: bool = True
+    """Whether the name says what the numbers are."""
+
+
+def rate_columns(
+    known: Mapping[str, str], at: str, cv: str | None, unit_s: float, *, folded_at: str
+) -> RateColumns | None:
+    """The column of numbers by the names in a head, which are folded; None where no column can be one."""
+    by_unit = {name: unit for name in known if name != folded_at and (unit := _per_second(name)) is not None}
+    if by_unit:
+        name = max(by_unit, key=lambda one: (one == "raterps", by_unit[one]))
+        return RateColumns(at=at, unit_s=unit_s, rate=known[name], cv=cv, per_second=by_unit[name])
+    counts = next((known[name] for name in _COUNTS if name in known), None)
+    if counts is not None:
+        return RateColumns(at=at, unit_s=unit_s, rate=counts, cv=cv, per_second=None)
+    others = [name for name in known.values() if name not in (at, cv)]
+    unsaid = next((known[name] for name in _UNSAID if name in known), None)
+    if unsaid is None and len(others) == 1 and not _OTHER.search(others[0]):
+        unsaid = others[0]
+    if unsaid is None:
+        return None
+    within = _WITHIN.search(unsaid.replace(" per ", "per").replace(" / ", "/").replace("_", ""))
+    return RateColumns(
+        at=at,
+        unit_s=unit_s,
+        rate=unsaid,
+        cv=cv,
+        per_second=1.0 if within is None else _UNITS[within[1].lower()],
+        said=within is not None,
+    )
+
+
+def has_number(row: Row, column: str) -> bool:
+    """Whether there is anything to read: dashboards leave a cell empty, or write NaN, where nothing was measured."""
+    return _text(row, column).lower() not in _NOTHING
+
+
+def unit_beside(row: Row, column: str) -> float | None:
+    """What a number of 1 is in requests a second, as a unit beside it says; None where there is none."""
+    found = _AMOUNT.fullmatch(_text(row, column))
+    return None if found is None else _per_second(found[3].strip().lower())
+
+
+def is_number(row: Row, column: str) -> bool:
+    found = _AMOUNT.fullmatch(_text(row, column))
+    return found is not None and (not found[3] or _per_second(found[3].strip().lower()) is not None)
+
+
+def per_second(row: Row, columns: RateColumns) -> float:
+    """The number of a line in requests a second; of a count as it is."""
+    text = _text(row, columns.rate)
+    each = 1.0 if columns.per_second is None else columns.per_second
+    most = MOST_COUNT if columns.per_second is None else MOST_RATE / each
+    found, value = _AMOUNT.fullmatch(text), -1.0
+    if found is not None:
+        unit = _per_second(found[3].strip().lower()) if found[3] else each
+        try:
+            value = float(found[1]) * _TIMES.get(found[2] or "", 1.0)
+        except ValueError:
+            unit = None
+        value = -1.0 if unit is None else value * unit / each
+    if not 0 <= value <= most:
+        short = repr(text if len(text) <= 40 else f"{text[:40]}…")
+        raise ValueError(
+            f"{columns.rate} is {short}; it must be a number that is not negative, at most {most:,.0f}"
+        )
+    return value * each
+
+
+def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
+    """Rates from lines that hold a count where a rate would stand, in the same order, with a sentence on what is taken.
+
+    A count is of the time until the next line, and the last of what is usual. A table that groups by the minute has no line for a minute in
+    which nobody came, so a longer gap is the usual time and then nothing.
+    """
+    if len(counts) < 2:
+        raise LoadError(
+            f"{name}: is one count alone, and nothing says of how long; add the next, or name a rate"
+        )
+    ordered = sorted(one.at for one in counts)
+    gaps = [after - before for before, after in pairwise(ordered)]
+    # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
+    usual = min(Counter(round(gap, 3) for gap in gaps).items(), key=lambda one: (-one[1], one[0]))[0]
+    lasts = dict(zip(ordered, gaps, strict=False))
+    found: list[Rate] = []
+    holes = 0
+    for one in counts:
+        gap = lasts.get(one.at, usual)
+        wide = gap > WIDE * usual
+        found.append(Rate(one.at, one.per_second / (usual if wide else gap), one.cv))
+        if wide:
+            holes += 1
+            found.append(Rate(one.at + usual, 0.0, one.cv))
+    left_out = (
+        ""
+        if not holes
+        else (
+            f"; it leaves out {holes:,} {'stretch' if holes == 1 else 'stretches'} of time, in which nobody is taken to come"
+        )
+    )
+    said = f"requests are counted by {usual:,g} seconds, and taken to come evenly within them{left_out}"
+    return found, said
+
+
+def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:
+    """The sentence on numbers of which nothing says what they count; raises LoadError where a guess would be no better than another."""
+    others = "rate_rpm (a minute) or requests (counted by interval)"
+    if all(one.per_second.is_integer() for one in lines):
+        raise LoadError(
+            f"{name}: nothing says what {column} counts, and whole numbers may be rates or counts: name it rate_rps (a second), {others}"
+        )
+    return f"nothing says what {column} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else {others}"
+
+
+def _text(row: Row, column: str) -> str:
+    held = row.get(column)
+    return "" if held is None else str(held).strip()
+
+
+def _per_second(folded: str) -> float | None:
+    if folded in _SHORT:
+        return _SHORT[folded]
+    found = _LONG.fullmatch(folded)
+    if found is None:
+        return None
+    return _UNITS[found[1]]

@@ -1,0 +1,238 @@
+"""Traffic of which only numbers over time are known, as dashboards and tables of counts have them."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from plimsoll.load.problems import LoadError
+from plimsoll.load.trace_rates import Rate
+from plimsoll.load.traces import Rates, open_trace, read_trace
+
+
+def rates(text: str) -> Rates:
+    found = read_trace(text.splitlines(keepends=True), "x.csv", sorted_by_time=False)
+    assert isinstance(found, Rates)
+    return found
+
+
+def refused(text: str) -> str:
+    with pytest.raises(LoadError) as caught:
+        list(rates(text).lines)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "first"),
+    [
+        ("rate_rps", 120.0),
+        ("RPS", 120.0),
+        ("requests_per_second", 120.0),
+        ("req/s", 120.0),
+        ("qps", 120.0),
+        ("rate_rpm", 2.0),
+        ("rpm", 2.0),
+        ("Requests per Minute", 2.0),
+        ("requests/min", 2.0),
+        ("rate_rph", 120 / 3600),
+        ("requests_per_hour", 120 / 3600),
+    ],
+)
+def test_a_rate_is_a_second_s_a_minute_s_or_an_hour_s_by_its_name(column: str, first: float):
+    found = list(rates(f"time,{column}\n0,120\n600,0\n").lines)
+    assert found[0].per_second == pytest.approx(first)
+    assert [one.at for one in found] == [0.0, 600.0]
+
+
+@pytest.mark.parametrize("column", ["requests", "count", "Request Count", "hits", "count(*)"])
+def test_counts_are_of_the_time_until_the_next_line_and_the_last_as_long_as_others(column: str):
+    found = rates(f"timestamp,{column}\n2026-11-23T10:00,60\n2026-11-23T10:01,120\n2026-11-23T10:02,30\n")
+    assert list(found.lines) == [Rate(0, 1, 1), Rate(60, 2, 1), Rate(120, 0.5, 1)]
+    assert found.notes == ("x.csv: requests are counted by 60 seconds, and taken to come evenly within them",)
+
+
+def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():
+    found = rates("time,requests\n0,60\n60,60\n120,60\n600,60\n660,60\n")
+    assert list(found.lines) == [
+        Rate(0, 1, 1),
+        Rate(60, 1, 1),
+        Rate(120, 1, 1),
+        Rate(180, 0, 1),
+        Rate(600, 1, 1),
+        Rate(660, 1, 1),
+    ]
+    assert "it leaves out 1 stretch of time, in which nobody is taken to come" in found.notes[0]
+
+
+def test_large_numbers_may_be_shortened_as_dashboards_do_and_days_be_dates():
+    found = rates("Date,Requests\n2026-11-23,1.2 K\n2026-11-24,2.4 Mil\n")
+    assert [86400 * one.per_second for one in found.lines] == pytest.approx([1200, 2.4e6])
+    assert "Requests is '12 m'" in refused("Date,Requests\n2026-11-23,12 m\n2026-11-24,1\n"), (
+        "of milli or million"
+    )
+
+
+def test_counts_that_are_not_in_order_are_of_the_same_intervals():
+    found = rates("time,requests\n120,30\n0,60\n60,120\n")
+    assert sorted((one.at, one.per_second) for one in found.lines) == [(-120, 1), (-60, 2), (0, 0.5)]
+
+
+def test_a_single_count_says_not_of_how_long():
+    assert "is one count alone, and nothing says of how long; add the next, or name a rate" in refused(
+        "time,requests\n0,60\n"
+    )
+
+
+GRAFANA = '"Time","{model=""chat""}"\n"2026-11-23 10:00:00",1.25\n"2026-11-23 10:01:00",2.5\n'
+
+
+def test_a_column_of_a_dashboard_is_taken_for_requests_a_second_and_that_is_said():
+    found = rates(GRAFANA)
+    assert list(found.lines) == [Rate(0, 1.25, 1), Rate(60, 2.5, 1)]
+    (note,) = found.notes
+    assert note == (
+        'x.csv: nothing says what {model="chat"} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else '
+        "rate_rpm (a minute) or requests (counted by interval)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "first"),
+    [("chat (req/s)", 120.0), ("requests/min, chat", 2.0), ("requests per hour of chat", 120 / 3600)],
+)
+def test_a_unit_that_stands_within_the_name_of_a_dashboard_s_column_counts(column: str, first: float):
+    found = rates(f'"Time","{column}"\n0,120\n60,90\n')
+    assert next(found.lines).per_second == pytest.approx(first)
+    assert not found.notes
+
+
+def test_series_that_stand_below_each_other_are_told_to_be_several():
+    said = refused("Series,Time,Value\na,0,1.5\na,60,2.5\nb,0,1.5\nb,60,2\n")
+    assert "line 4: is of the same time as a line above" in said
+    assert said.endswith("so of several series keep one, or add them up")
+
+
+def test_a_separator_that_is_told_to_a_spreadsheet_does_no_harm():
+    assert list(rates("sep=,\n" + GRAFANA).lines) == list(rates(GRAFANA).lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "per_second"),
+    [
+        ("1.25 req/s", 1.25),
+        ("90 req/m", 1.5),
+        ("1.2 K req/s", 1200.0),
+        ("2.5k reqps", 2500.0),
+        ("864 requests/day", 0.01),
+    ],
+)
+def test_a_unit_that_stands_beside_the_value_counts(value: str, per_second: float):
+    found = rates(f"Time,Value\n0,{value}\n60,{value}\n")
+    assert next(found.lines).per_second == pytest.approx(per_second)
+    assert not found.notes
+
+
+def test_lines_of_a_dashboard_without_a_value_are_passed_over_and_counted():
+    found = rates("Time,rate_rps\n0,1.5\n60,\n120,NaN\n180,2\n")
+    assert list(found.lines) == [Rate(0, 1.5, 1), Rate(180, 2, 1)]
+    assert found.notes == ("x.csv: 2 lines hold no value: the rate before them is taken to go on",)
+
+
+def test_whole_numbers_of_which_nothing_says_what_they_count_are_refused():
+    said = refused("Time,Value\n0,120\n60,90\n")
+    assert (
+        "nothing says what Value counts, and whole numbers may be rates or counts: name it rate_rps" in said
+    )
+
+
+FORMS = (
+    "a trace has requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids]), rates (t_s,rate_rps[,cv]; rate_rpm is a minute's, "
+    "rate_rph an hour's), counts by interval (time,requests), or is what Prometheus answers to query_range"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "time,user\n0,ann\n",
+        "time\n0\n",
+        "time,pod-a,pod-b\n0,1.5,2\n",
+        '{"t_s": 0}\n',
+        "a,b,c\n0,1,2\n",
+        "minute,requests\n0,5\n1,6\n",
+        "Time,p95 latency\n0,1.25\n60,1.5\n",
+        "Time,generation tokens/s\n0,1.25\n60,1.5\n",
+        "Time,kv cache usage\n0,0.25\n60,0.5\n",
+    ],
+)
+def test_of_what_is_not_read_all_forms_that_are_get_named(text: str):
+    assert refused(text).endswith(FORMS)
+
+
+def test_what_holds_lengths_is_one_of_requests_whatever_else_it_holds():
+    head = "time,count,input_tokens,output_tokens\n"
+    assert not isinstance(read_trace([head, "0,1,2,3\n"], "x"), Rates)
+    assert "no column is output_tokens" in refused("time,count,input_tokens\n0,1,2\n")
+
+
+def answered(*series: Mapping[str, object]) -> dict[str, object]:
+    return {"status": "success", "data": {"resultType": "matrix", "result": list(series)}}
+
+
+ONE = {"metric": {"model": "chat"}, "values": [[1790000000, "1.5"], [1790000060, "2"], [1790000120.0, "0"]]}
+TWO = {"metric": {"model": "code"}, "values": [[1790000060, "1"], [1790000120, "NaN"]]}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("form", [answered, lambda *series: list(series)], ids=["the API's", "promtool's"])
+def test_what_prometheus_answers_to_a_range_is_read(
+    form: Callable[..., object], indent: int | None, tmp_path: Path
+):
+    file = tmp_path / "range.json"
+    file.write_text(json.dumps(form(ONE), indent=indent))
+    with open_trace(file) as found:
+        assert isinstance(found, Rates)
+        assert list(found.lines) == [Rate(0, 1.5, 1), Rate(60, 2, 1), Rate(120, 0, 1)]
+    assert "requests a second are taken, as rate() gives them" in found.notes[0]
+
+
+def test_a_stretch_without_values_is_told():
+    holed = {"metric": {}, "values": [[60.0 * at, "1.5"] for at in (0, 1, 2, 9, 10, 11)]}
+    found = rates(json.dumps(answered(holed)))
+    assert len(list(found.lines)) == 6
+    assert "1 stretch of time without a value: the rate before it is taken to go on" in " ".join(found.notes)
+
+
+def test_series_of_several_replicas_are_added_up_and_that_is_said():
+    found = rates(json.dumps(answered(ONE, TWO)))
+    assert list(found.lines) == [Rate(0, 1.5, 1), Rate(60, 3, 1), Rate(120, 0, 1)]
+    assert (
+        '2 series are added up ({model="chat"}, {model="code"}); keep the one that is meant if they are not of one model\'s requests'
+        in " ".join(found.notes)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (json.dumps(answered()), "holds no series: the query found nothing in that time"),
+        (
+            json.dumps({"status": "error", "error": "parse error", "data": {"resultType": "matrix"}}),
+            "is Prometheus' answer that the query failed: parse error",
+        ),
+        (
+            json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}),
+            "is of one moment (vector): ask query_range",
+        ),
+        (
+            json.dumps(answered({**ONE, "metric": {"__name__": "vllm:request_success_total"}})),
+            "holds the counter vllm:request_success_total itself; ask for sum(rate(vllm:request_success_total[1m]))",
+        ),
+        (json.dumps(answered({"metric": {}, "values": [[1, "x"]]})), "a value of its series is 'x'"),
+        (json.dumps(answered({"metric": {}, "values": [5]})), "a value of its series is 5"),
+        (json.dumps(answered(ONE))[:-9], "is no JSON"),
+    ],
+)
+def test_an_answer_that_is_no_rate_over_time_is_told_what_to_ask(text: str, said: str):
+    assert said in refused(text)
