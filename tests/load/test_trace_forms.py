@@ -19,6 +19,12 @@ FLATTENED = "@timestamp,body.usage.prompt_tokens,body.usage.completion_tokens\n2
 INNER = """{"timestamp": 0.0, "input_tokens": 374, "output_tokens": 44, "meta": {"timestamp": 9, "input_tokens": 8}}
 {"timestamp": 4.0, "input_tokens": 396, "output_tokens": 109, "meta": {"timestamp": 9, "input_tokens": 8}}
 """
+ANSWERED = """{"status": "success", "created": 1790000000, "prompt_tokens": 374, "completion_tokens": 44}
+{"status": "success", "created": 1790000004, "prompt_tokens": 396, "completion_tokens": 109}
+"""
+WARNED = """{"created": 1790000000, "usage": {"prompt_tokens": 374, "completion_tokens": 44}}
+{"created": 1790000004, "usage": {"prompt_tokens": 396, "completion_tokens": 109}, "retried": {"timestamp": 7, "prompt_tokens": 8}}
+"""
 TIMES = "{},input_tokens,output_tokens\n1790000000,374,44\n1790000004,396,109\n"
 TWO_FILES = "time,input_tokens,output_tokens\n0,374,44\ntime,input_tokens,output_tokens\n4,396,109\n"
 
@@ -30,6 +36,8 @@ TWO_FILES = "time,input_tokens,output_tokens\n0,374,44\ntime,input_tokens,output
         pytest.param(ENVOY, id="an access log by OpenTelemetry's names"),
         pytest.param(FLATTENED, id="JSON that was made a table"),
         pytest.param(INNER, id="names that occur within an object too"),
+        pytest.param(ANSWERED, id="a log that begins with a status, as Prometheus' answers do"),
+        pytest.param(WARNED, id="lines of which some have fields of the same names within others"),
         *(pytest.param(TIMES.format(name), id=name) for name in ("created", "created_at", "time", "ts")),
         pytest.param(TWO_FILES, id="two files in one, each with its head"),
     ],
@@ -93,6 +101,15 @@ def test_a_log_whose_first_lines_are_of_something_else_is_known_by_those_that_fo
         str(caught.value)
         == "x.jsonl, line 1: usage.prompt_tokens is missing; each line needs one; jq -c 'select(.usage.prompt_tokens)' keeps those that have it"
     )
+
+
+def test_of_lines_with_unlike_fields_one_that_names_shared_beginnings_tells_the_columns():
+    usual = '{"ts": 0, "input_tokens": 600, "output_tokens": 6}\n'
+    shared = '{"ts": 1, "input_tokens": 600, "output_tokens": 6, "hash_ids": [7, 8]}\n'
+    assert list(read_trace([usual, shared], "x").lines) == [
+        Arrived(0.0, 600, 6),
+        Arrived(1.0, 600, 6, (7, 8)),
+    ]
 
 
 @pytest.mark.parametrize(

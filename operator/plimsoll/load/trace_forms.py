@@ -126,6 +126,16 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     )
 
 
+def head_of(rows: Iterable[Row]) -> Iterable[str]:
+    """The names that count of lines that have each their own: those of a line that is a request, as others, of failures, may call something
+    else the same. Where none is one, all names."""
+    kinds = list(dict.fromkeys(tuple(row) for row in rows))
+    found = [(head, columns) for head in kinds if isinstance(columns := columns_of(head), RequestColumns)]
+    if not found:
+        return list(dict.fromkeys(name for head in kinds for name in head))
+    return max(found, key=lambda one: (one[1].blocks is not None, one[1].model is not None))[0]
+
+
 def _unit_s(at: str) -> float:
     return 1e-3 if _folded(at) in _IN_MS else 1.0
 

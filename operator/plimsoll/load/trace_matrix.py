@@ -19,13 +19,19 @@ from plimsoll.load.trace_rates import MOST_RATE, WIDE, Rate
 
 NAMED: Final = 3
 """Series that are told by their labels."""
-_BEGINS: Final = re.compile(r'\s*(?:\{\s*"status"\s*:\s*"(?:success|error)"|\[\s*\{\s*"metric"\s*:\s*\{)')
+_LIST: Final = re.compile(r'\s*\[\s*\{\s*"metric"\s*:\s*\{')
+_ANSWER: Final = re.compile(
+    r'\s*\{\s*"status"\s*:\s*"(?:success|error)".*?'
+    r'(?:"data"\s*:\s*\{\s*"result(?:Type)?"\s*:|"errorType"\s*:\s*"\w+"\s*,\s*"error"\s*:)',
+    re.DOTALL,
+)
+"""With what the status is of, as lines of a log begin with one too."""
 _COUNTER: Final = ("_total", "_count", "_sum", "_bucket")
 
 
 def begins_matrix(text: str) -> bool:
     """Whether a document that begins so is an answer of Prometheus."""
-    return _BEGINS.match(text) is not None
+    return _LIST.match(text) is not None or _ANSWER.match(text) is not None
 
 
 def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetime | None]:

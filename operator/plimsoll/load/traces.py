@@ -3,8 +3,8 @@
 The two forms are told apart by their columns:
 - Requests have arrival_s, input_tokens, output_tokens and, where prompts shared their beginnings, prefix_block_ids: ids of the blocks of 512
   tokens that a prompt is made of. Blocks of the same id have the same text.
-- Rates have t_s, rate_rps (or rate_rpm, rate_rph, or counts by interval, see `trace_rates`) and cv, the coefficient of variation of the gaps between arrivals, which is 1 (as for independent arrivals) where the
-  column is missing. A rate holds until the next line's.
+- Rates have t_s, rate_rps (or rate_rpm, rate_rph, or counts by interval, see `trace_rates`) and cv, the coefficient of variation of the gaps
+  between arrivals, which is 1 (as for independent arrivals) where the column is missing. A rate holds until the next line's.
 Other names of the same columns are in `trace_forms`.
 """
 
@@ -34,6 +34,7 @@ from plimsoll.load.trace_forms import (
     began,
     blocks,
     columns_of,
+    head_of,
     mixed,
     moment,
     number,
@@ -206,7 +207,7 @@ def _rows(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
         objects = _objects(chain([first], lines), name, blank + 1)
         # A log may begin with lines of something else, as of failures, which hold less than others.
         seen = list(islice(objects, LOOKED_AT))
-        return list(dict.fromkeys(field for _, row in seen for field in row)), chain(seen, objects)
+        return head_of(row for _, row in seen), chain(seen, objects)
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
         chain([first], lines),
@@ -333,7 +334,10 @@ def _rates(
     if not columns.said:
         if not first or not is_number(first[0][1], columns.rate):
             raise LoadError(f"{name}: {_above(head)}no column is input_tokens or output_tokens; {FORMS}")
-        columns = replace(columns, said=any(unit_beside(row, columns.rate) for _, row in first))
+        columns = replace(columns, said=unit_beside(first[0][1], columns.rate) is not None)
+    elif columns.per_second is None and first and unit_beside(first[0][1], columns.rate) is not None:
+        # A panel of a dashboard may be called Requests, and show requests a second.
+        columns = replace(columns, per_second=1.0)
     lines = list(
         _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
     )
