@@ -78,6 +78,11 @@ def test_counts_that_are_not_in_order_are_of_the_same_intervals():
     assert sorted((one.at, one.per_second) for one in found.lines) == [(-120, 1), (-60, 2), (0, 0.5)]
 
 
+def test_counts_of_intervals_shorter_than_a_millisecond_are_read():
+    found = rates("time,count\n0,5\n0.0001,5\n0.0002,4\n")
+    assert [one.per_second for one in found.lines] == pytest.approx([50_000, 50_000, 40_000])
+
+
 def test_a_single_count_says_not_of_how_long():
     assert "is one count alone, and nothing says of how long; add the next, or name a rate" in refused(
         "time,requests\n0,60\n"
@@ -133,6 +138,18 @@ def test_a_unit_that_stands_beside_the_value_counts(value: str, per_second: floa
     assert not found.notes
 
 
+def test_a_unit_beside_the_value_says_that_a_column_called_requests_is_of_rates():
+    found = rates("Time,Requests\n0,12.5 req/s\n60,1.2 K req/m\n")
+    assert list(found.lines) == [Rate(0, 12.5, 1), Rate(60, 20, 1)]
+    assert not found.notes
+    assert "line 3: Requests is '12.5 req/s'" in refused("Time,Requests\n0,12\n60,12.5 req/s\n")
+
+
+def test_a_sign_before_a_rate_does_no_harm():
+    assert list(rates("t_s,rate_rps\n0,-0.0\n60,+5\n").lines) == [Rate(0, 0, 1), Rate(60, 5, 1)]
+    assert "rate_rps is '-1'" in refused("t_s,rate_rps\n0,-1\n")
+
+
 def test_lines_of_a_dashboard_without_a_value_are_passed_over_and_counted():
     found = rates("Time,rate_rps\n0,1.5\n60,\n120,NaN\n180,2\n")
     assert list(found.lines) == [Rate(0, 1.5, 1), Rate(180, 2, 1)]
@@ -185,7 +202,16 @@ TWO = {"metric": {"model": "code"}, "values": [[1790000060, "1"], [1790000120, "
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("form", [answered, lambda *series: list(series)], ids=["the API's", "promtool's"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        answered,
+        lambda *series: list(series),
+        lambda *series: {"status": "success", "isPartial": False, "data": answered(*series)["data"]},
+        lambda *series: {"status": "success", "data": {"result": list(series), "resultType": "matrix"}},
+    ],
+    ids=["the API's", "promtool's", "VictoriaMetrics'", "with its fields in another order"],
+)
 def test_what_prometheus_answers_to_a_range_is_read(
     form: Callable[..., object], indent: int | None, tmp_path: Path
 ):
@@ -228,6 +254,10 @@ def test_series_of_several_replicas_are_added_up_and_that_is_said():
         (
             json.dumps(answered({**ONE, "metric": {"__name__": "vllm:request_success_total"}})),
             "holds the counter vllm:request_success_total itself; ask for sum(rate(vllm:request_success_total[1m]))",
+        ),
+        (
+            '{"status":"error","errorType":"bad_data","error":"parse error"}',
+            "is Prometheus' answer that the query failed: parse error",
         ),
         (json.dumps(answered({"metric": {}, "values": [[1, "x"]]})), "a value of its series is 'x'"),
         (json.dumps(answered({"metric": {}, "values": [5]})), "a value of its series is 5"),

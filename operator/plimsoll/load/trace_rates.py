@@ -44,7 +44,7 @@ _OTHER: Final = re.compile(
     r"latenc|duration|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util", re.IGNORECASE
 )
 """Within the name of a column that is of something else than requests."""
-_AMOUNT: Final = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?) *(?:(Mil|[kKM])(?=\s|$) *)?(.*)")
+_AMOUNT: Final = re.compile(r"([-+]?[0-9.]+(?:[eE][+-]?[0-9]+)?) *(?:(Mil|[kKM])(?=\s|$) *)?(.*)")
 _TIMES: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "Mil": 1e6}
 
 _NOTHING: Final = ("", "nan", "null", "undefined")
@@ -124,7 +124,10 @@ def per_second(row: Row, columns: RateColumns) -> float:
     most = MOST_COUNT if columns.per_second is None else MOST_RATE / each
     found, value = _AMOUNT.fullmatch(text), -1.0
     if found is not None:
-        unit = _per_second(found[3].strip().lower()) if found[3] else each
+        unit: float | None = each
+        if found[3]:
+            # A count is of its interval, whatever a unit says.
+            unit = None if columns.per_second is None else _per_second(found[3].strip().lower())
         try:
             value = float(found[1]) * _TIMES.get(found[2] or "", 1.0)
         except ValueError:
@@ -151,7 +154,9 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     ordered = sorted(one.at for one in counts)
     gaps = [after - before for before, after in pairwise(ordered)]
     # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
-    usual = min(Counter(round(gap, 3) for gap in gaps).items(), key=lambda one: (-one[1], one[0]))[0]
+    usual = min(Counter(round(gap, 3) for gap in gaps).items(), key=lambda one: (-one[1], one[0]))[0] or min(
+        gaps
+    )
     lasts = dict(zip(ordered, gaps, strict=False))
     found: list[Rate] = []
     holes = 0
