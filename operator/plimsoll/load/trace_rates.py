@@ -153,10 +153,9 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
         )
     ordered = sorted(one.at for one in counts)
     gaps = [after - before for before, after in pairwise(ordered)]
+    often = Counter(round(gap, 3) for gap in gaps)
     # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
-    usual = min(Counter(round(gap, 3) for gap in gaps).items(), key=lambda one: (-one[1], one[0]))[0] or min(
-        gaps
-    )
+    usual = min(often.items(), key=lambda one: (-one[1], one[0]))[0] or min(gaps)
     lasts = dict(zip(ordered, gaps, strict=False))
     found: list[Rate] = []
     holes = 0
