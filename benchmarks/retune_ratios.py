@@ -73,9 +73,8 @@ class Side:
         preempted = self._preempted() - before
         self.tokens += tally.output_tokens
         self.seconds += result.seconds
-        good = round(
-            (result.rates.good_requests or 0.0) * result.seconds
-        )  # requests, of a rate that is rounded
+        # Requests are whole, and their rate is rounded.
+        good = round((result.rates.good_requests or 0.0) * result.seconds)
         self.good += good
         self.answered += result.counts.ok
         self.bad += result.counts.bad

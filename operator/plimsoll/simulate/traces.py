@@ -107,7 +107,8 @@ def _later(began: datetime | None, seconds: float) -> datetime | None:
 
 
 def _in_order(name: str, lines: list[Line]) -> tuple[list[Line], int, float]:
-    """The lines sorted by time, how many had to be moved, and when the earliest is beside what was first. A line that lies ages from its neighbours has a wrong date, and is refused."""
+    """The lines sorted by time, how many had to be moved, and when the earliest is beside what was first. A line that lies ages from its
+    neighbours has a wrong date, and is refused."""
     last, moved = 0.0, 0
     for line in lines:
         moved += line.at < last
