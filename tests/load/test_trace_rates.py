@@ -189,8 +189,20 @@ def test_of_what_is_not_read_all_forms_that_are_get_named(text: str):
 
 def test_what_holds_lengths_is_one_of_requests_whatever_else_it_holds():
     head = "time,count,input_tokens,output_tokens\n"
-    assert not isinstance(read_trace([head, "0,1,2,3\n"], "x"), Rates)
+    found = read_trace([head, "0,1,2,3\n"], "x")
+    assert not isinstance(found, Rates)
+    assert not found.notes
     assert "no column is output_tokens" in refused("time,count,input_tokens\n0,1,2\n")
+
+
+def test_of_lines_that_sum_up_several_requests_it_is_said_that_each_is_taken_for_one():
+    found = read_trace(
+        ["time,Requests,prompt_tokens,completion_tokens\n", "0,1,5,6\n", "60,120,48000,9000\n"], "x"
+    )
+    assert found.notes == (
+        "x: Requests is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed",
+    )
+    assert len(list(found.lines)) == 2
 
 
 def answered(*series: Mapping[str, object]) -> dict[str, object]:

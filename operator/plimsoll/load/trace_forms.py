@@ -37,6 +37,8 @@ _INPUT: Final = ("inputtokens", "contexttokens", "inputlength", "requesttokens",
 _OUTPUT: Final = ("outputtokens", "generatedtokens", "outputlength", "responsetokens", "completiontokens")
 _BLOCKS: Final = ("prefixblockids", "hashids")
 _MODEL: Final = ("model", "modelname", "modelgroup")
+_GATHERED: Final = ("requests", "requestcount", "numrequests", "nrequests", "count", "count(*)")
+"""Of tables whose lines sum up several requests."""
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
@@ -67,6 +69,8 @@ class RequestColumns:
     output_tokens: str
     blocks: str | None
     model: str | None = None
+    gathered: str | None = None
+    """A column that says of how many requests a line is."""
 
 
 def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
@@ -123,6 +127,7 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         output_tokens=answer,
         blocks=shared,
         model=called(_MODEL),
+        gathered=called(_GATHERED),
     )
 
 
@@ -166,6 +171,13 @@ def mixed(rows: Iterable[Row], model: str) -> str | None:
     more = "" if len(models) <= NAMED else f" and {len(models) - NAMED} more"
     named = ", ".join(map(_short, models[:NAMED]))
     return f"{model} names several models ({named}{more}), and all requests are taken for one's; keep the lines of the one that is meant"
+
+
+def of_several(rows: Iterable[Row], gathered: str) -> str | None:
+    """A sentence on lines that are of several requests each; None where none is."""
+    if all((_number(row.get(gathered)) or 0.0) <= 1 for row in rows):
+        return None
+    return f"{gathered} is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed"
 
 
 def _number(held: object) -> float | None:

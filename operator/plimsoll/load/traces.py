@@ -38,6 +38,7 @@ from plimsoll.load.trace_forms import (
     mixed,
     moment,
     number,
+    of_several,
     tokens,
     unit_of,
 )
@@ -158,13 +159,15 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     if isinstance(columns, RateColumns):
         return _rates(head, rows, columns, name, sorted_by_time)
     unit_s, notes = columns.unit_s, []
-    first = _first(rows, name, LOOKED_AT if unit_s is None or columns.model is not None else 1)
+    looks = unit_s is None or columns.model is not None or columns.gathered is not None
+    first = _first(rows, name, LOOKED_AT if looks else 1)
     rows, seen = chain(first, rows), [row for _, row in first]
-    if unit_s is None or columns.model is not None:
-        if unit_s is None:
-            unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
-        if columns.model is not None and (of_several := mixed(seen, columns.model)):
-            notes.append(of_several)
+    if unit_s is None:
+        unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
+    if columns.model is not None and (said := mixed(seen, columns.model)):
+        notes.append(said)
+    if columns.gathered is not None and (said := of_several(seen, columns.gathered)):
+        notes.append(said)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
     since = began(seen[0], columns.at, unit_s) if seen else None
     return Requests(lines_of, tuple(f"{name}: {one}" for one in notes), since)
