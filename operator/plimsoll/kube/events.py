@@ -1,5 +1,5 @@
-"""Events that tell of decisions, for `kubectl describe`. Each is sent once and counted when it comes again. None is waited for: rather it is
-lost.
+"""Events that tell of decisions, for `kubectl describe`. Each is sent once and counted when it comes again. Nobody waits for one: it is tried
+a few times where the server does not answer, and then rather lost.
 
 An event's name follows from its content, so that an operator that has restarted does not send the same event twice.
 """
@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from plimsoll import names
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.errors import Conflict, KubeError, NotFound
+from plimsoll.kube.errors import Conflict, KubeError, NotFound, NotLeading
 from plimsoll.kube.kinds import EVENT
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.times import micro_time
@@ -28,6 +28,8 @@ MOST: Final = 1000
 """How many events wait to be sent at most, and how many sent ones are remembered so that their repetitions are counted."""
 SERIES_SECONDS: Final = 60.0
 """Between two writes of how often an event has come."""
+TRIES: Final = 4
+"""Of one event while the server does not answer, as beside engines that start; those behind it wait meanwhile, so that they come in order."""
 NOTE_BYTES: Final = 1024
 """Bytes of a note that the API takes."""
 
@@ -84,7 +86,7 @@ class Events:
         while True:
             event = await self._waiting.get()
             try:
-                await self._send(event)
+                await self._tried(event)
             except KubeError as error:
                 self.dropped += 1
                 LOG.warning("event %s of %s was not told: %s", event.reason, event.owner.key, error)
@@ -98,6 +100,16 @@ class Events:
     async def flush(self) -> None:
         """Waits until all that was put in has been sent."""
         await self._waiting.join()
+
+    async def _tried(self, event: Event) -> None:
+        for failures in range(1, TRIES):
+            try:
+                return await self._send(event)
+            except KubeError as error:
+                if not error.passes or isinstance(error, NotLeading):
+                    raise
+                await self._pace.sleep(self._pace.backoff(failures))
+        return await self._send(event)
 
     async def _send(self, event: Event) -> None:
         told = self._told.get(event.name)
