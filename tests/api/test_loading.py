@@ -79,6 +79,12 @@ def test_a_source_that_is_none_is_told_the_forms_of_one_in_words(source: str) ->
     assert str(problem).endswith(f"(found '{source}')")
 
 
+def test_a_text_in_place_of_a_group_is_told_how_it_is_written_where_only_one_field_must_be_set() -> None:
+    [problem] = load_deployments(f"{HEAD}spec:\n  model: Qwen/Qwen3-8B\n").problems
+    assert str(problem).startswith("spec.model: must be a group of fields: source, ")
+    assert str(problem).endswith("; write {source: \"Qwen/Qwen3-8B\"} (found 'Qwen/Qwen3-8B')")
+
+
 @pytest.mark.parametrize(
     ("value", "levels"),
     [("[" * 65 + "]" * 65, 65), ('{"a":' * 990 + "1" + "}" * 990, 990), ("[" * 8192, 8192)],

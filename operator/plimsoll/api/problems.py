@@ -1,5 +1,6 @@
 """What is wrong with something a person wrote: which field, which value, and what would be right."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from plimsoll.api.elsewhere import field_meant, number_meant
@@ -117,8 +119,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] == "extra_forbidden":
         return _unknown_field(detail["loc"], model)
     if detail["type"] in ("model_type", "dict_type"):
-        inside = _fields_at(model, [part for part in detail["loc"] if isinstance(part, str)])
-        return f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
+        return _not_a_group(detail["input"], _group_at(model, detail["loc"]))
     if detail["type"] == "string_type" and isinstance(detail["input"], dict | list):
         return "must be text; write it as one block behind '|'"
     if detail["type"] == "string_pattern_mismatch" and (words := SPELLINGS.get(detail["ctx"]["pattern"])):
@@ -138,7 +139,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
 def _unknown_field(location: Sequence[str | int], model: type[BaseModel]) -> str:
     """An unknown field, with the nearest known one: of the same group, else of the whole resource."""
     *parents, name = location
-    known = _fields_at(model, [part for part in parents if isinstance(part, str)])
+    known = _fields(_group_at(model, parents))
     near = get_close_matches(str(name), known, n=1, cutoff=0.6)
     stem = str(name).removesuffix("s").casefold()
     begun = [one for one in known if len(stem) >= MIN_STEM and one.casefold().startswith(stem)]
@@ -158,14 +159,33 @@ def _unknown_field(location: Sequence[str | int], model: type[BaseModel]) -> str
     return f"is no known field; known here: {', '.join(sorted(known)) or 'none'}"
 
 
-def _fields_at(model: type[BaseModel], parents: Sequence[str]) -> list[str]:
-    for part in parents:
-        children = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
-        inner = model_of(children.get(part))
-        if inner is None:
-            return []
-        model = inner
-    return [info.alias or name for name, info in model.model_fields.items()]
+def _not_a_group(given: Any, group: type[BaseModel] | None) -> str:
+    """With how to write a text that was given in its place, where only one field must be set."""
+    inside = _fields(group)
+    said = f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
+    required = [name for name, info in _by_alias(group).items() if info.is_required()]
+    if not isinstance(given, str) or len(required) != 1:
+        return said
+    return f"{said}; write {{{required[0]}: {json.dumps(given, ensure_ascii=False)}}}"
+
+
+def _group_at(model: type[BaseModel], location: Sequence[str | int]) -> type[BaseModel] | None:
+    """The group at a place of the resource; None where there is none."""
+    found: type[BaseModel] | None = model
+    for part in location:
+        if isinstance(part, str) and found is not None:
+            child = _by_alias(found).get(part)
+            found = None if child is None else model_of(child.annotation)
+    return found
+
+
+def _by_alias(group: type[BaseModel] | None) -> Mapping[str, FieldInfo]:
+    fields = {} if group is None else group.model_fields
+    return {info.alias or name: info for name, info in fields.items()}
+
+
+def _fields(group: type[BaseModel] | None) -> list[str]:
+    return list(_by_alias(group))
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
