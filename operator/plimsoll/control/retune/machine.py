@@ -12,15 +12,15 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
-from plimsoll.control.retune.allowed import remembered, restarts_left, spent_of, taken_back
+from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
-from plimsoll.control.retune.ending import closed, past_of, told_of_end
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, noted, unwatched, verdict_of
+from plimsoll.control.retune.moving import asked_of, dropped, ended, onward, restarted, total_of, undone
 from plimsoll.control.retune.scene import Scene
-from plimsoll.control.retune.steps import Phase, Requests, RetuneMemory, Step
-from plimsoll.control.retune.turned import Event, Turned
+from plimsoll.control.retune.steps import Phase, RetuneMemory, Step
+from plimsoll.control.retune.turned import Turned
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.spans import DAY_S
 
@@ -45,7 +45,7 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
     if memory.step is None:
         turned = idle(scene, memory)
     elif _edited(scene, memory.step) and memory.step.phase is not Phase.DONE:
-        turned = _dropped(scene, memory, memory.step)
+        turned = dropped(scene, memory, memory.step)
     else:
         turned = _going(scene, memory, memory.step)
     if scene.scaled and _takes_one(memory.step, turned.memory.step):
@@ -81,9 +81,9 @@ def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = replace(step, since=min(step.since, scene.now))
     if step.phase in TRYING and (broken := _broken(scene)):
-        return _back(scene, memory, step, broken)
+        return undone(scene, memory, step, broken)
     if step.phase in TRYING and (why := taken_back(scene, step)):
-        return _back(scene, memory, step, why, blameless=True)
+        return undone(scene, memory, step, why, blameless=True)
     match step.phase:
         case Phase.PLANNED:
             return _canary(scene, memory, step)
@@ -111,8 +111,8 @@ def _broken(scene: Scene) -> str | None:
     if failed := scene.changed.count(ReplicaState.FAILED) - _imageless(scene):
         return f"{failed} replicas with the change do not start or crash"
     # These replicas were made for the change, so any restart of theirs was under it, however soon they served again.
-    ended = sum(replica.restarts for replica in scene.changed.replicas)
-    return f"engines with the change ended and were started again, {ended} times" if ended else None
+    again = sum(replica.restarts for replica in scene.changed.replicas)
+    return f"engines with the change ended and were started again, {again} times" if again else None
 
 
 def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -122,19 +122,19 @@ def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     elif scene.now > step.deadline:
         no = "nobody began it in time"
     if no is not None:
-        return _ended(scene, memory, step, Phase.FAILED, no, tried=False)
-    memory = _restarted(scene, memory, step, 1)
+        return ended(scene, memory, step, Phase.FAILED, no, tried=False)
+    memory = restarted(scene, memory, step, 1)
     start = max(START_LEAST_S, STARTS * scene.start_s)
-    return _to(memory, step, Phase.CANARY, scene, deadline=start, rolled=1)
+    return onward(memory, step, Phase.CANARY, scene, deadline=start, rolled=1)
 
 
 def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if scene.changed is not None and scene.changed.ready >= 1:
-        return _to(memory, step, Phase.JUDGING, scene, deadline=float(scene.restarts.canary_limit_seconds))
+        return onward(memory, step, Phase.JUDGING, scene, deadline=float(scene.restarts.canary_limit_seconds))
     if scene.now > step.deadline:
         if why := _kept_out(scene, 1):
-            return _back(scene, memory, step, f"{why} for the canary in time", blameless=True)
-        return _back(scene, memory, step, "the canary was not ready in time")
+            return undone(scene, memory, step, f"{why} for the canary in time", blameless=True)
+        return undone(scene, memory, step, "the canary was not ready in time")
     return Turned(memory=replace(memory, step=step))
 
 
@@ -157,7 +157,7 @@ def _imageless(scene: Scene) -> int:
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
     if failing := _failing(scene, step):
-        return _back(scene, memory, step, failing)
+        return undone(scene, memory, step, failing)
     enough = (
         scene.now - step.since >= scene.restarts.canary_seconds
         and step.new.ended >= scene.restarts.canary_requests
@@ -168,9 +168,11 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if enough and verdict.answer is Answer.GOOD:
         return _further(scene, memory, step)
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
-        return _back(scene, memory, step, verdict.why)
+        return undone(scene, memory, step, verdict.why)
     if scene.now > step.deadline and _imageless(scene):
-        return _back(scene, memory, step, "an image or a node could not be had again in time", blameless=True)
+        return undone(
+            scene, memory, step, "an image or a node could not be had again in time", blameless=True
+        )
     if scene.now > step.deadline:
         shown = enough and verdict.answer is not Answer.OPEN
         return _undecided(scene, memory, step, shown=shown, given_less=verdict.given_less)
@@ -188,10 +190,10 @@ def _undecided(scene: Scene, memory: RetuneMemory, step: Step, *, shown: bool, g
     """The canary's time is over without a verdict. `shown`: what was seen spoke for or against the change, though not for long enough."""
     finished = f"{step.new.finished:.0f} requests finished on the canary"
     if not (given_less or step.starved):
-        return _back(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not shown)
+        return undone(scene, memory, step, f"inconclusive: {step.said}; {finished}", blameless=not shown)
     since = " since" if step.starved else ""
     why = f"inconclusive, as the canary was given too few requests: {step.said}; {finished}{since}"
-    return _back(scene, memory, step, why, blameless=True)
+    return undone(scene, memory, step, why, blameless=True)
 
 
 def _failing(scene: Scene, step: Step) -> str | None:
@@ -202,51 +204,51 @@ def _failing(scene: Scene, step: Step) -> str | None:
 def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
     if failing := _failing(scene, step):
-        return _back(scene, memory, step, failing)
-    ready, asked = scene.changed.ready if scene.changed is not None else 0, _asked(scene, step)
+        return undone(scene, memory, step, failing)
+    ready, asked = scene.changed.ready if scene.changed is not None else 0, asked_of(scene, step)
     if ready < asked:
         if scene.now > step.deadline:
             # It is not the change that keeps them from starting: with it the canary did start.
             why = f"{ready} of {asked} changed replicas were ready in time"
             kept_out = f", as {reason} for more" if (reason := _kept_out(scene, asked)) else ""
-            return _back(scene, memory, step, f"{why}{kept_out}", blameless=True)
+            return undone(scene, memory, step, f"{why}{kept_out}", blameless=True)
         return Turned(memory=replace(memory, step=replace(step, since=scene.now)))
     if scene.now - step.since < ROLL_SHARE * scene.restarts.canary_seconds:
         return Turned(memory=replace(memory, step=step))
     if not scene.data:
         if scene.now > step.deadline:
-            return _back(scene, memory, step, "metrics went away while it was rolled out", blameless=True)
+            return undone(scene, memory, step, "metrics went away while it was rolled out", blameless=True)
         return Turned(memory=replace(memory, step=step))
     verdict = verdict_of(scene, step)
     if verdict.answer is Answer.BAD:
-        return _back(scene, memory, step, verdict.why)
+        return undone(scene, memory, step, verdict.why)
     if verdict.answer is Answer.OPEN and not verdict.given_less and unwatched(scene, step):
         if scene.now > step.deadline:
             why = f"inconclusive: {verdict.why}, and it goes to no other replica on that"
-            return _back(scene, memory, step, why, blameless=True)
+            return undone(scene, memory, step, why, blameless=True)
         return Turned(memory=replace(memory, step=step))
     return _further(scene, memory, step)
 
 
 def _further(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     """To one more replica with the change, or to the last look where all have it."""
-    rolled, whole = step.rolled + 1, _total(scene, step)
+    rolled, whole = step.rolled + 1, total_of(scene, step)
     if rolled > whole:
         # All replicas that there are now, and not as many as when it began: those that came since would go back to the old settings.
         step = replace(step, replicas=whole)
         deadline = max(2 * _verify_s(scene), float(scene.restarts.canary_limit_seconds))
-        return _to(memory, step, Phase.VERIFYING, scene, deadline=deadline, rolled=whole)
+        return onward(memory, step, Phase.VERIFYING, scene, deadline=deadline, rolled=whole)
     # The budget of restarts allowed the whole before it began, but replicas may have come since; and the way back needs as many.
     if not step.surge and 1 + rolled > restarts_left(scene, memory):
         # That says nothing of the change.
         why = f"too few restarts are left for all: {spent_of(scene, memory)}"
-        return _back(scene, memory, step, why, blameless=True)
-    memory = _restarted(scene, memory, step, 1)
-    return _to(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=rolled)
+        return undone(scene, memory, step, why, blameless=True)
+    memory = restarted(scene, memory, step, 1)
+    return onward(memory, step, Phase.ROLLING, scene, deadline=_roll_s(scene), rolled=rolled)
 
 
 def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    step = replace(counted(scene, step), replicas=_total(scene, step), rolled=_total(scene, step))
+    step = replace(counted(scene, step), replicas=total_of(scene, step), rolled=total_of(scene, step))
     serves = scene.changed is not None and scene.changed.ready > 0
     if (scene.serving.replicas or not serves) and scene.now <= step.deadline:
         # Replicas that leave still carry some of the load until they have answered it. And those with the change may all be lost: those that
@@ -254,17 +256,17 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return Turned(memory=replace(memory, step=replace(step, since=scene.now, new=NOTHING, old=NOTHING)))
     if not serves:
         kept_out = f", as {why}" if (why := _kept_out(scene, step.rolled)) else ""
-        return _back(
+        return undone(
             scene, memory, step, f"no replica with the change serves any more{kept_out}", blameless=True
         )
     if failing := _failing(scene, step):
-        return _back(scene, memory, step, failing)
+        return undone(scene, memory, step, failing)
     verdict = verdict_of(scene, step)
     step = noted(scene, step, verdict)
     if scene.now - step.since < _verify_s(scene) or (not scene.data and scene.now <= step.deadline):
         return Turned(memory=replace(memory, step=step))
     if not scene.data:
-        return _back(scene, memory, step, "metrics went away while it was verified", blameless=True)
+        return undone(scene, memory, step, "metrics went away while it was verified", blameless=True)
     if verdict.answer is Answer.BAD:
         return _worse(scene, memory, step, verdict)
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
@@ -276,39 +278,22 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
             if verdict.unkept
             else f"{step.new.finished:.0f} requests finished while it was verified"
         )
-        return _back(scene, memory, step, f"inconclusive: {seen}", blameless=True)
-    return _ended(scene, memory, step, Phase.DONE, verdict.why)
+        return undone(scene, memory, step, f"inconclusive: {seen}", blameless=True)
+    return ended(scene, memory, step, Phase.DONE, verdict.why)
 
 
 def _worse(scene: Scene, memory: RetuneMemory, step: Step, verdict: Verdict) -> Turned:
     """Back, once what is worse has lasted for longer than one slow minute of the machine makes it."""
     if lasts(scene, step) or scene.now > step.deadline:
-        return _back(scene, memory, step, verdict.why)
+        return undone(scene, memory, step, verdict.why)
     return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
 
 
 def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     gone = scene.changed is None or scene.changed.present == 0
     if gone and (scene.serving.ready >= 1 or scene.serving.wanted == 0):
-        return _ended(scene, memory, step, Phase.FAILED, step.said)
+        return ended(scene, memory, step, Phase.FAILED, step.said)
     return Turned(memory=replace(memory, step=step))
-
-
-def _total(scene: Scene, step: Step) -> int:
-    """How many replicas there are in all, with the change and without it: their number may have changed since it began."""
-    if step.phase is Phase.VERIFYING and scene.serving.wanted is not None:
-        # No replica stays without the change now, so what counts is how many are asked for.
-        return max(1, scene.serving.wanted)
-    changed = scene.changed.present if scene.changed is not None else 0
-    # While a surged replica stands beside the one it replaces, one is too many.
-    extra = 1 if step.surge and scene.serving.present else 0
-    return max(1, scene.serving.present + changed - extra)
-
-
-def _asked(scene: Scene, step: Step) -> int:
-    """How many replicas with the change are asked for: no more than there are in all, where their number has been lowered since."""
-    last = scene.serving.present <= (1 if step.surge else 0)
-    return min(step.rolled, _total(scene, step)) if last else step.rolled
 
 
 def _roll_s(scene: Scene) -> float:
@@ -317,74 +302,6 @@ def _roll_s(scene: Scene) -> float:
 
 def _verify_s(scene: Scene) -> float:
     return VERIFY_SHARE * scene.restarts.canary_seconds
-
-
-def _restarted(scene: Scene, memory: RetuneMemory, step: Step, count: int) -> RetuneMemory:
-    return memory if step.surge else replace(memory, restarts=(*memory.restarts, *[scene.now] * count))
-
-
-def _to(
-    memory: RetuneMemory,
-    step: Step,
-    phase: Phase,
-    scene: Scene,
-    *,
-    deadline: float,
-    rolled: int | None = None,
-) -> Turned:
-    after = replace(
-        step,
-        phase=phase,
-        since=scene.now,
-        deadline=scene.now + deadline,
-        rolled=step.rolled if rolled is None else rolled,
-        new=NOTHING,
-        old=NOTHING,
-        starved=False,
-        worse=None,
-    )
-    said = f": {step.said}" if step.said else ""
-    with_it = "1 replica" if after.rolled == 1 else f"{after.rolled} replicas"
-    message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {with_it} with the change{said}"
-    return Turned(
-        memory=replace(memory, step=after), events=(Event(reason=f"Retune{phase.value}", message=message),)
-    )
-
-
-def _back(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, blameless: bool = False) -> Turned:
-    """Undo the change. `blameless`: the reason says nothing about the change, so it counts as no failure."""
-    memory = _restarted(scene, memory, step, _asked(scene, step))
-    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=blameless)
-    message = f"{step.setting} goes back to {step.before}: {why}"
-    return Turned(
-        memory=replace(memory, step=after),
-        events=(Event(reason="RetuneRollingBack", message=message, warning=True),),
-    )
-
-
-def _dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
-    if step.phase is Phase.ROLLING_BACK:
-        # The verdict was reached before the edit, and stands.
-        return _ended(scene, memory, step, Phase.FAILED, step.said)
-    why = "the spec was edited meanwhile, and the edit wins"
-    return _ended(scene, memory, step, Phase.FAILED, why, tried=False)
-
-
-def _ended(
-    scene: Scene, memory: RetuneMemory, step: Step, outcome: Phase, why: str, *, tried: bool = True
-) -> Turned:
-    past = past_of(
-        step,
-        outcome,
-        scene.named(why),
-        now=scene.now,
-        tried=tried,
-        requests=Requests.of(scene.signals.latencies),
-    )
-    after = closed(memory, step, past, until_pause=scene.restarts.failures_until_pause)
-    stands = replace(step, phase=Phase.DONE, said=why, since=scene.now) if outcome is Phase.DONE else None
-    after = replace(after, step=stands, past=remembered(scene, after.past))
-    return Turned(memory=after, events=(told_of_end(step, outcome, why),))
 
 
 def paused(memory: RetuneMemory) -> Told:
