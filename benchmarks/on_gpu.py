@@ -254,7 +254,6 @@ def table(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"{row['load']}, {row['seed']}: {row['watermark']:<8}" + "".join(
                 f"{pair:>22}" for pair in pairs
             )
-    if report.get("turns"):
         yield "in brackets what the engine model answers to the very same requests"
 
 

@@ -109,12 +109,12 @@ def has_number(row: Row, column: str) -> bool:
 def unit_beside(row: Row, column: str) -> float | None:
     """What a number of 1 is in requests a second, as a unit beside it says; None where there is none."""
     found = _AMOUNT.fullmatch(_text(row, column))
-    return None if found is None else _per_second(found[3].strip().lower())
+    return None if found is None else _unit(found)
 
 
 def is_number(row: Row, column: str) -> bool:
     found = _AMOUNT.fullmatch(_text(row, column))
-    return found is not None and (not found[3] or _per_second(found[3].strip().lower()) is not None)
+    return found is not None and (not found[3] or _unit(found) is not None)
 
 
 def per_second(row: Row, columns: RateColumns) -> float:
@@ -127,7 +127,7 @@ def per_second(row: Row, columns: RateColumns) -> float:
         unit: float | None = each
         if found[3]:
             # A count is of its interval, whatever a unit says.
-            unit = None if columns.per_second is None else _per_second(found[3].strip().lower())
+            unit = None if columns.per_second is None else _unit(found)
         try:
             value = float(found[1]) * _TIMES.get(found[2] or "", 1.0)
         except ValueError:
@@ -192,10 +192,13 @@ def _text(row: Row, column: str) -> str:
     return "" if held is None else str(held).strip()
 
 
+def _unit(found: re.Match[str]) -> float | None:
+    """What a number of 1 is in requests a second, by what stands after it."""
+    return _per_second(found[3].strip().lower())
+
+
 def _per_second(folded: str) -> float | None:
     if folded in _SHORT:
         return _SHORT[folded]
     found = _LONG.fullmatch(folded)
-    if found is None:
-        return None
-    return _UNITS[found[1]]
+    return None if found is None else _UNITS[found[1]]
