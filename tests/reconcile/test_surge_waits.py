@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.control.retune import Phase
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.applier import Applied
 from plimsoll.reconcile.decide import Decision, decide
@@ -15,6 +16,7 @@ from plimsoll.reconcile.turn import _story
 from plimsoll.status.said import conditions_of
 from tests.planning.asking import deployment, pool
 from tests.reconcile.test_decide import after, seen
+from tests.reconcile.test_direction import directed, step, targets
 
 FULL = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu"
 QUOTA = "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
@@ -37,7 +39,7 @@ def edited(**rollout: Any) -> tuple[Seen, str, str]:
 
 def with_new(asked: Seen, new: str, *, refused: str = "", **pod: Any) -> Seen:
     """With the new set's first replica as it is now."""
-    pods = (PodSeen(name=f"{new}-0", uid="x", **pod),) if pod else ()
+    pods = (PodSeen(name=f"{new}-0", uid="x", created=asked.now, **pod),) if pod else ()
     there = SetSeen(name=new, replicas=1, refused=refused, pods=pods)
     return replace(asked, serving=Serving(sets=(*asked.serving.sets, there)))
 
@@ -70,8 +72,9 @@ def test_who_asked_for_a_surge_is_told_that_no_old_replica_goes_for_it_and_what_
     assert {one.name: one.replicas for one in found.rollout.targets} == {old: 2, new: 1}
     said, message = ready_says(waits, found)
     assert said == reason
+    since = " has waited since 1970-01-01 00:16 UTC, and" if pod else ""
     assert message.endswith(
-        "; spec.rollout.strategy is surge, so no replica that serves goes for it: it goes on once there is room for 1 GPU "
+        f"; spec.rollout.strategy is surge, so no replica that serves goes for it: it{since} goes on once there is room for 1 GPU "
         "more, or with spec.rollout.strategy: replace"
     )
 
@@ -92,3 +95,30 @@ def test_who_did_not_ask_for_one_is_told_nothing_of_it(rollout: dict[str, Any]) 
     said, message = ready_says(waits, decide(waits))
     assert said == "WaitingForGPUs"
     assert "spec.rollout.strategy" not in message
+
+
+def test_the_way_back_of_the_only_replica_is_told_as_what_waits_and_whose_consent_it_needs() -> None:
+    asked = seen(spec={"replicas": 1}, pools=(pool(nodes=1),))
+    first = decide(asked)
+    chosen = first.plan.sets[0]
+    knob = str(chosen.settings.max_num_seqs)
+    served = after(first, asked)
+    tried = step(chosen.digest, Phase.VERIFYING, knob, replicas=1)
+    verified = after(
+        decide(directed(after(decide(directed(served, None, tried)), served), None, tried)), served
+    )
+    (old,) = first.revisions
+    back = directed(verified, None, step(chosen.digest, Phase.ROLLING_BACK, knob, rolled=0))
+    nowhere = PodSeen(name=f"{old}-0", uid="x", stage=Stage.UNSCHEDULED, message=FULL, created=asked.now)
+    sets = tuple(one for one in back.serving.sets if one.name != old)
+    there = SetSeen(name=old, replicas=1, pods=(nowhere,))
+    waits = replace(back, serving=Serving(sets=(*sets, there)), now=asked.now + 86400)
+    found = decide(waits)
+    assert targets(found)[old] == 1
+    assert sorted(targets(found).values()) == [1, 1]
+    said, message = ready_says(waits, found)
+    assert said == "WaitingForGPUs"
+    assert message.endswith(
+        "; spec.tuning.allowDisruption is not true, so the only replica that serves does not go for it: it has waited since "
+        "1970-01-01 00:16 UTC, and goes on once there is room for 1 GPU more, or with spec.tuning.allowDisruption: true"
+    )

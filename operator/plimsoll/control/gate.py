@@ -14,6 +14,7 @@ from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
 from plimsoll.control.signals import FRESH_S, Signals
+from plimsoll.facts.spans import MINUTE, minute
 
 OUTAGE: Final = "Outage"
 QUERY_REFUSED: Final = "QueryRefused"
@@ -29,7 +30,6 @@ SILENT: Final = frozenset({OUTAGE, *_WHERE})
 """Reasons that say that nobody knows how loaded the replicas are."""
 OF_REPLICAS: Final = frozenset({"Missing", "OutOfDate"})
 """Those of them that are about replicas, where whoever knows of them does answer."""
-_AT: Final = "%Y-%m-%d %H:%M UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def gate_of(signals: Signals, law: Law) -> Gate:
 def lasting(told: Told, since: float, now: float, law: Law) -> Told:
     """The condition for metrics that have been missing since then. Its message changes once more, when that has lasted for long: a message
     with a duration in it would be a write at each look."""
-    message = f"since {datetime.fromtimestamp(since, UTC).strftime(_AT)} {told.message}"
+    message = f"since {minute(since)} {told.message}"
     if now - since < law.outage_s:
         return replace(told, message=message)
     return replace(told, reason=OUTAGE, message=f"{message}; look at {_WHERE[told.reason]}")
@@ -69,7 +69,7 @@ def lasting_since(message: str) -> float | None:
     """Since when metrics are missing by a message that `lasting` wrote; None where it is no such message."""
     said = message.removeprefix("since ").split(" ", 3)
     try:
-        return datetime.strptime(" ".join(said[:3]), _AT).replace(tzinfo=UTC).timestamp()
+        return datetime.strptime(" ".join(said[:3]), MINUTE).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
 

@@ -11,7 +11,8 @@ from plimsoll.api.conditions import FAILURES, REASONS
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout import Rollout
 from plimsoll.facts.gpus import Vendor
-from plimsoll.facts.serving import PodSeen, Stage
+from plimsoll.facts.serving import NOWHERE, PodSeen, Stage
+from plimsoll.facts.spans import minute
 from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
 from plimsoll.status.pod_words import PodWords, trouble_of
@@ -81,17 +82,20 @@ def why_not_ready(story: Story) -> tuple[str, str]:
 
 
 def _surges(story: Story) -> str:
-    """What would help beside room, where nothing that serves goes for a replica that finds none; empty where it does."""
-    if story.rollout is None or not story.rollout.first:
+    """Since when a replica has waited for room, and what would help beside it, where nothing that serves goes for it; empty where it does.
+
+    A moment, and not how long that is: each turn would write another one.
+    """
+    first = None if story.rollout is None else story.rollout.first
+    if first is None:
         return ""
     waiting = {seen.name for seen in story.serving.sets if seen.ready < seen.replicas}
+    nowhere = [pod.created for seen in story.serving.sets for pod in seen.pods if pod.stage in NOWHERE]
+    since = f" has waited since {minute(min(nowhere))}, and" if nowhere else ""
     entry = next((entry for name, entry in story.entries.items() if name in waiting), None)
     devices = 0 if entry is None or entry.hardware.vendor == Vendor.CPU else entry.devices_per_replica
     more = f"{devices} {'GPU' if devices == 1 else 'GPUs'} more" if devices else "one more"
-    return (
-        "; spec.rollout.strategy is surge, so no replica that serves goes for it: it goes on once there is room for "
-        f"{more}, or with spec.rollout.strategy: replace"
-    )
+    return f"; {first.why}: it{since} goes on once there is room for {more}, or with {first.unless}"
 
 
 def reconciling(story: Story) -> Iterator[Told]:

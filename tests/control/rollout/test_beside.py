@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 import pytest
 
-from plimsoll.control.rollout import Rules
-from plimsoll.control.rollout.beside import Beside, move_beside
+from plimsoll.control.rollout import Rollout, Rules
+from plimsoll.control.rollout.beside import ONLY, Beside, move_beside
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
@@ -96,17 +99,50 @@ def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int
     assert moved(0, there("a", old), SetSeen(name="b", replicas=0), surge=surge, total=total) == {"a": total}
 
 
-def test_a_way_back_for_which_there_is_no_room_any_more_waits_only_where_a_surge_was_asked_for_and_says_so() -> (
-    None
-):
-    """There was room when the change was tried, and others have taken it since."""
-    nowhere = PodSeen(name="a-0", uid="a0", stage=Stage.UNSCHEDULED, created=NOW - 301)
-    serving = Serving(sets=(SetSeen(name="a", replicas=1, pods=(nowhere,)), there("b", 3)))
+def back(total: int, rules: Rules, *, waited: float) -> Rollout:
+    """The way back, for whose first replica there is no room any more: there was when the change was tried, and others have taken it."""
+    nowhere = PodSeen(name="a-0", uid="a0", stage=Stage.UNSCHEDULED, created=NOW - waited)
+    serving = Serving(sets=(SetSeen(name="a", replicas=1, pods=(nowhere,)), there("b", total)))
     beside = Beside(tried="b", serves="a", replicas=0, surge=True)
-    for rules, left in ((Rules(), 3), (Rules(by_room=True), 2), (Rules(surge=0, replaces=True), 2)):
-        rollout = move_beside([Wanted("a", 3)], beside, serving, rules, NOW)
-        assert {target.name: target.replicas for target in rollout.targets} == {"a": 1, "b": left}
-        assert rollout.first is (left == 3)
+    return move_beside([Wanted("a", total)], beside, serving, rules, NOW)
+
+
+ASKED: Final = Rules()
+"""A surge, as the spec asks for it."""
+FULL: Final = Rules(surge=0, by_room=True)
+"""What the spec leaves to the room in the fleet, where there is none left since the first one came to wait for it."""
+
+
+@pytest.mark.parametrize(
+    ("rules", "waited", "left"),
+    [
+        (ASKED, 299, 3),
+        (ASKED, 301, 2),
+        (Rules(by_room=True), 299, 3),
+        (Rules(by_room=True), 301, 2),
+        (FULL, 299, 3),
+        (FULL, 301, 2),
+        (Rules(surge=0, replaces=True), 1, 2),
+    ],
+    ids=str,
+)
+def test_a_way_back_waits_five_minutes_for_room_whatever_was_asked_of_rollouts_and_then_one_with_the_change_goes_first(
+    rules: Rules, waited: float, left: int
+) -> None:
+    rollout = back(3, rules, waited=waited)
+    assert {target.name: target.replicas for target in rollout.targets} == {"a": 1, "b": left}
+    assert rollout.first is None
+    assert left == 2 or rollout.look_again_seconds == 300 - waited
+
+
+@pytest.mark.parametrize("rules", [ASKED, Rules(by_room=True), FULL], ids=str)
+def test_the_only_replica_goes_back_before_another_serves_only_where_the_user_lets_it(rules: Rules) -> None:
+    waits = back(1, rules, waited=3 * 86400)
+    assert {target.name: target.replicas for target in waits.targets} == {"a": 1, "b": 1}
+    assert waits.first is ONLY
+    goes = back(1, replace(rules, alone=True), waited=3 * 86400)
+    assert {target.name: target.replicas for target in goes.targets} == {"a": 1, "b": 0}
+    assert goes.first is None
 
 
 def test_what_does_not_serve_with_the_change_goes_back_at_once() -> None:

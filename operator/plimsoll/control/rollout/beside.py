@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from plimsoll.control.rollout.groups import leaders, let_go, numbers
 from plimsoll.control.rollout.moves import move
 from plimsoll.control.rollout.rules import Rules
-from plimsoll.control.rollout.targets import Rollout, Target, Wanted
+from plimsoll.control.rollout.targets import First, Rollout, Target, Wanted
 from plimsoll.facts.serving import Serving
+
+ONLY: Final = First(
+    why="spec.tuning.allowDisruption is not true, so the only replica that serves does not go for it",
+    unless="spec.tuning.allowDisruption: true",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +69,15 @@ def move_beside(
 def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rules, now: float) -> Rollout:
     """Back from the tried set, as from an old set to the plan's: its replicas that serve stay until others serve in their place.
 
-    No rollback goes to the tried set meanwhile, and the user's canary steps do not apply: they are meant for changes of the spec.
+    No rollback goes to the tried set meanwhile, and the user's canary steps do not apply: they are meant for changes of the spec. Nor
+    is room waited for without an end where the user asks for a surge: all replicas would keep a setting that was found bad, which is
+    worse than one replica fewer. But it is better than none, so the only one waits, unless it may be missing.
     """
-    surge = rules.surge if beside.surge else 0
-    rules = replace(rules, surge=surge, percents=(), hold=False, automatic=False)
+    only = beside.surge and sum(one.replicas for one in wanted) == 1 and not (rules.alone or rules.replaces)
+    surge = max(only, rules.surge) if beside.surge else 0
+    rules = replace(
+        rules, surge=surge, by_room=not (only or rules.replaces), percents=(), hold=False, automatic=False
+    )
     sets = tuple(
         replace(one, replicas=min(one.replicas, one.ready)) if one.name == beside.tried else one
         for one in serving.sets
@@ -74,4 +85,5 @@ def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rul
     rollout = move(wanted, replace(serving, sets=sets), rules, now)
     if rollout.reason != "RollingOut":
         return rollout
-    return replace(rollout, message=f"the change that was tried goes back: {rollout.message}")
+    message = f"the change that was tried goes back: {rollout.message}"
+    return replace(rollout, message=message, first=ONLY if only else None)

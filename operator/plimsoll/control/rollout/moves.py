@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Final
 
 from plimsoll.control.rollout.failing import failure, look_again, proven
 from plimsoll.control.rollout.groups import leaders, let_go, numbers
 from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
-from plimsoll.control.rollout.targets import Rollout, State, Target, Wanted
+from plimsoll.control.rollout.targets import First, Rollout, State, Target, Wanted
 from plimsoll.facts.serving import NOWHERE, Serving, SetSeen, Stage
+
+ASKED: Final = First(
+    why="spec.rollout.strategy is surge, so no replica that serves goes for it",
+    unless="spec.rollout.strategy: replace",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +147,7 @@ def _moving(scene: _Scene) -> Rollout:
         targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
         reason=reason,
         message=message,
-        first=rules.surge > 0 and not rules.by_room and reason in ("Canary", "RollingOut"),
+        first=ASKED if rules.surge and not rules.by_room and reason in ("Canary", "RollingOut") else None,
         look_again_seconds=_soonest(again, until, _late(scene)),
     )
 

@@ -24,6 +24,8 @@ class Rules:
     """Whether the user asks that old replicas go before new ones come."""
     by_room: bool = False
     """Whether the user leaves it to the room in the fleet which of the two comes first."""
+    alone: bool = False
+    """Whether the only replica may go before another one serves, for a change that the user did not make."""
     percents: tuple[int, ...] = ()
     """Shares of the replicas on the new sets at each step of a canary."""
     hold_seconds: int = HOLD_SECONDS
@@ -50,6 +52,7 @@ def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int
         surge=surge,
         replaces=asked.strategy == "replace",
         by_room=asked.strategy is None,
+        alone=spec.tuning.allow_disruption is True,
         percents=() if canary is None else canary.percents,
         hold_seconds=hold,
         hold=asked.hold is True,

@@ -35,6 +35,16 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """Why none that serves goes before another one has come, however long that finds no room."""
+
+    why: str
+    """With what follows of it, in a clause each."""
+    unless: str
+    """The field with which one would go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
     targets: tuple[Target, ...]
     """Sets that should exist. Any other set that is seen may go."""
@@ -45,8 +55,8 @@ class Rollout:
     """Every replica wanted is ready, on the sets of the plan."""
     failed: tuple[tuple[str, str], ...] = ()
     """Sets that are given up now, each with the reason, which is written into its revision."""
-    first: bool = False
-    """None that serves goes before another one has come, however long that finds no room, as the user asks."""
+    first: First | None = None
+    """None where one that serves goes for one that finds no room."""
     stay: int | None = None
     """How many pods evictions must leave; None: as many as are wanted."""
     look_again_seconds: float | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll import names
@@ -22,6 +21,7 @@ from plimsoll.facts.learned import Learned, paced
 from plimsoll.facts.learned_speed import MOST_FACTOR, Speed
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.ramp_record import RampRecord, RecordError, read_record, record_digest
+from plimsoll.facts.spans import minute
 from plimsoll.planning.ask.quantize import as_served
 from plimsoll.planning.choice.candidate import cache_of
 from plimsoll.planning.memory.learned_key import speed_key
@@ -113,7 +113,7 @@ def judge_ramp(seen: Seen, decision: Decision, own: Learned) -> JudgedRamp | Non
 def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> Speed:
     if record.at > seen.now + AHEAD_SECONDS:
         raise RecordError(
-            f"it is of {_time(record.at)}, which is still to come; mind the clock it was made by"
+            f"it is of {minute(record.at)}, which is still to come; mind the clock it was made by"
         )
     serves = _serving(record, seen, planned_sets(decision))
     there, entry = runs(seen, decision, serves), serves.entry
@@ -123,7 +123,7 @@ def _speed(record: RampRecord, seen: Seen, decision: Decision, own: Learned) -> 
     key = speed_key(model, there.gpu, entry.layout, engine, entry.settings)
     known = own.speed(key)
     if known is not None and known.at > record.at:
-        raise RecordError(f"a newer ramp of the same model and layout is known, of {_time(known.at)}")
+        raise RecordError(f"a newer ramp of the same model and layout is known, of {minute(known.at)}")
     speed = speed_of(record, _replica(entry, model, engine), key, name=model.source)
     if speed is None:
         raise RecordError(
@@ -173,10 +173,6 @@ def _said(speed: Speed) -> str:
     at_bound = any(one in (MOST_FACTOR, 1 / MOST_FACTOR) for one in (speed.ttft, speed.tpot))
     bound = f"; no prediction is moved by more than {MOST_FACTOR:g} times" if at_bound else ""
     return (
-        f"from the ramp of {_time(speed.at)}, {speed.loads}: first tokens take {speed.ttft:.2f} times, "
+        f"from the ramp of {minute(speed.at)}, {speed.loads}: first tokens take {speed.ttft:.2f} times, "
         f"further ones {speed.tpot:.2f} times as long as the model says ({speed.key.flags} on {speed.key.gpu}){bound}"
     )
-
-
-def _time(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
