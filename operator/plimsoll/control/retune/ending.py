@@ -54,6 +54,7 @@ def closed(memory: RetuneMemory, step: Step, past: Past, *, until_pause: int) ->
     return replace(
         memory,
         step=None,
+        latest=None,
         past=(past, *memory.past),
         failures=failures,
         paused_at=past.ended if pauses else memory.paused_at,

@@ -36,7 +36,8 @@ def onward(
     with_it = "1 replica" if after.rolled == 1 else f"{after.rolled} replicas"
     message = f"{step.setting} {step.before} to {step.after}: {phase.value}, {with_it} with the change{said}"
     return Turned(
-        memory=replace(memory, step=after), events=(Event(reason=f"Retune{phase.value}", message=message),)
+        memory=replace(memory, step=after, latest=None),
+        events=(Event(reason=f"Retune{phase.value}", message=message),),
     )
 
 

@@ -88,12 +88,11 @@ class Step:
         worse = None if self.worse is None else self.worse + seconds
         return replace(self, since=self.since + seconds, deadline=self.deadline + seconds, worse=worse)
 
-    def watched_anew(self, now: float) -> Step:
+    def watched_anew(self, now: float, latest: float) -> Step:
         """The step after a time in which nobody looked. What was seen of the change before that is lost, so it is watched for as long as at
-        first; but not beyond the deadline, or each start of a program would prolong it."""
-        if self.phase not in WATCHED:
-            return self
-        return replace(self, since=now, new=NOTHING, old=NOTHING, worse=None)
+        first, and the time that was lost is given back; but not beyond the latest deadline, or each start of a program would prolong it."""
+        deadline = max(self.deadline, min(latest, self.deadline + now - self.since))
+        return replace(self, since=now, deadline=deadline, new=NOTHING, old=NOTHING, worse=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +175,8 @@ class RetuneMemory:
     held: HeldBack | None = None
     count: int = 0
     """Retunes that were ever planned, for their identities."""
+    latest: float | None = None
+    """Until when programs that begin in it may prolong the phase under way; None where none did. It stands beside the step, as `kinds` does."""
     planned: Mapping[str, str] = field(default_factory=dict)
     """No longer used. Older releases wrote it; now the plan itself says what it had before the first retune."""
 
@@ -213,12 +214,23 @@ class RetuneMemory:
         return replace(self, since={what: since for what in self.since if _is_calm(what)})
 
     def watched_anew(self, now: float) -> RetuneMemory:
-        return self if self.step is None else replace(self, step=self.step.watched_anew(now))
+        """The memory after a time in which nobody looked. Such times together make a phase no more than twice as long."""
+        step = self.step
+        if step is None or step.phase not in WATCHED:
+            return self
+        latest = self.latest
+        if latest is None:
+            latest = step.deadline + max(0.0, step.deadline - step.since)
+        return replace(self, step=step.watched_anew(now, latest), latest=latest)
 
     def moved(self, seconds: float) -> RetuneMemory:
         """The memory after a jump of the clock: what is being waited for moves with it, and what was done keeps its time."""
-        step = None if self.step is None else self.step.moved(seconds)
-        return replace(self, step=step, since={what: at + seconds for what, at in self.since.items()})
+        return replace(
+            self,
+            step=None if self.step is None else self.step.moved(seconds),
+            latest=None if self.latest is None else self.latest + seconds,
+            since={what: at + seconds for what, at in self.since.items()},
+        )
 
 
 def kind_of(where: str, runs: str) -> str:
