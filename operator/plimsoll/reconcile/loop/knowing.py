@@ -1,6 +1,6 @@
 """What the control loop knows of each deployment from tick to tick.
 
-One that asks for nothing live is not read at all, and one of which nothing has changed is not read again.
+One that asks for nothing live is not read at all, and one of which nothing has changed is not read again, nor one that could not be read.
 """
 
 from __future__ import annotations
@@ -39,6 +39,16 @@ AT_A_TIME: Final = 64
 
 Mark = tuple[int | None, str, str]
 """What tells that a deployment is as it was when it was last read: the mark of its resource, and the pinned plan's uid and version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Nothing could be made of a deployment. It is not read again before it changes."""
+
+    mark: Mark
+    """Of what it was then."""
+    retuning: float
+    """GPUs of its sets where it is in a retune, else 0."""
 
 
 @dataclass(slots=True)
@@ -91,6 +101,7 @@ class Knowing:
         self.retuning: dict[str, float] = {}
         """GPUs of sets in retunes of deployments of which nothing can be decided at this tick, as they cannot be read. Infinite where it
         cannot be read either whether they are in one."""
+        self._unreadable: dict[str, Unreadable] = {}
         self._passed: dict[str, int | None] = {}
         """Deployments that ask for nothing live, with the mark that their resource had when that was found."""
 
@@ -111,10 +122,12 @@ class Knowing:
                     serving, _ = steady(world.serving(key), now)
                     found[key] = known.case = known.seen(serving)
                 else:
+                    self._count(key, known)
                     self._leave(key, known)
             await asyncio.sleep(0)
-        for key in (self.known.keys() | self._passed.keys()) - set(keys):
+        for key in (self.known.keys() | self._passed.keys() | self._unreadable.keys()) - set(keys):
             self.known.pop(key, None)
+            self._unreadable.pop(key, None)
             self._passed.pop(key, None)
             world.directions.pop(key, None)
         return found
@@ -126,8 +139,6 @@ class Knowing:
         before, bearer = world.directions.get(key), world.resources.bearer(key)
         told = before is not None and bool(before.told)
         if known is not None and not known.reads:
-            if known.record.retune.step is not None:
-                self.retuning[key] = known.subject.gpus
             if before is not None and told:
                 world.directions[key] = replace(before, told=())
                 self._wake(key)
@@ -161,20 +172,20 @@ class Knowing:
 
     def _changed(self, key: str) -> Mark | None:
         """The mark of what has to be read now; None where it was read already, or nothing is planned yet."""
-        known, child = (
-            self.known.get(key),
-            self._world.cluster.children(key).get(plan_ref(*key.split("/", 1))),
-        )
+        child = self._world.cluster.children(key).get(plan_ref(*key.split("/", 1)))
         if child is None:
+            self._unreadable.pop(key, None)
             return None
         mark = (self._world.resources.mark(key), child.uid, child.version)
-        return None if known is not None and known.mark == mark else mark
+        read = (self.known.get(key), self._unreadable.get(key))
+        return None if any(one is not None and one.mark == mark for one in read) else mark
 
     async def _current(self, key: str, mark: Mark, now: float) -> Known | None:
         """What is known of it, made anew from what it is now; what was known before where it cannot be read now."""
         world = self._world
         if self._passed.get(key) == mark[0]:
             return None
+        self._unreadable.pop(key, None)
         body = world.resources.get(key)
         if body is None:
             return None
@@ -200,15 +211,15 @@ class Knowing:
             deployment = LLMDeployment.observed(body)
             subject = subject_of(deployment, kept, world.config, revisions)
         except (ValidationError, KubeError):
-            self._unread(key, known, kept)
+            self._unread(key, mark, kept)
             return known  # its turns meet the same, and tell of it
         except Exception:
             # What is odd about one deployment, as a plan that somebody has edited, harms no other.
             LOG.exception("a deployment's plan cannot be read", extra={"deployment": key})
-            self._unread(key, known, kept)
+            self._unread(key, mark, kept)
             return known
         if subject is None:
-            self._unread(key, known, kept)
+            self._unread(key, mark, kept)
             if known is not None:
                 known.reads, known.mark = False, mark
             return known
@@ -223,12 +234,24 @@ class Knowing:
         known.subject, known.mark, known.reads = subject, mark, True
         return known
 
-    def _unread(self, key: str, known: Known | None, kept: Kept | None) -> None:
-        """Count a retune of a deployment that has not been readable since this program began: what it tries is there all the same."""
+    def _unread(self, key: str, mark: Mark, kept: Kept | None) -> None:
+        """Note that nothing can be made of it as it is. Where not even what it had left could be read, the next tick asks for that again."""
+        if kept is not None:
+            self._unreadable[key] = Unreadable(mark, _retuning(kept))
+        elif key not in self.known and len(self._world.serving(key).sets) > 1:
+            self.retuning[key] = inf
+
+    def _count(self, key: str, known: Known | None) -> None:
+        """Count a retune of a deployment of which nothing can be decided now: what it tries is there all the same."""
         if known is not None:
-            return
-        if kept is None:
-            if len(self._world.serving(key).sets) > 1:
-                self.retuning[key] = inf
-        elif kept.plan is not None and kept.control is not None and kept.control.retune.step is not None:
-            self.retuning[key] = sum(float(claim_of(one).gpus) * one.replicas for one in kept.plan.sets)
+            if not known.reads and known.record.retune.step is not None:
+                self.retuning[key] = known.subject.gpus
+        elif (unreadable := self._unreadable.get(key)) is not None and unreadable.retuning:
+            self.retuning[key] = unreadable.retuning
+
+
+def _retuning(kept: Kept) -> float:
+    """GPUs of sets that are in a retune by what was left of a deployment."""
+    if kept.plan is None or kept.control is None or kept.control.retune.step is None:
+        return 0.0
+    return sum(float(claim_of(one).gpus) * one.replicas for one in kept.plan.sets)
