@@ -50,7 +50,7 @@ from plimsoll.load.workload import ClosedLoop, Workload  # noqa: E402
 from plimsoll.planning.layouts.layout import Layout  # noqa: E402
 from plimsoll.planning.memory.kv import kv_bytes_per_token  # noqa: E402
 from preempting import ANSWERS, PROMPTS  # noqa: E402
-from retune_ratios import PROMISED, Side, in_turns, told, turns  # noqa: E402
+from retune_ratios import PROMISED, Side, by_turns, in_turns, told  # noqa: E402
 
 PARTS: Final = ("start", "speed", "turns")
 STARTS, POINTS, RUNS = "starts.jsonl", "latencies.csv", "turns.jsonl"
@@ -189,8 +189,7 @@ def turned(on: Ground, *, pool: int, users: int, seeds: int, requests: int, slo:
         sides = Side("before", before.url, slo), Side("after", after.url, slo)
         for side in sides:
             told(side.run(ClosedLoop(users // 2), 0, users // 2))  # what an engine does once for all its time
-        for side, seed in turns(*sides, seeds=seeds):
-            heard(side.run(ClosedLoop(users), seed, requests))
+        by_turns(*sides, ClosedLoop(users), seeds=seeds, requests=requests, tell=heard)
 
 
 @contextmanager

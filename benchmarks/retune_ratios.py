@@ -16,7 +16,7 @@ import re
 import sys
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -157,18 +157,27 @@ def _compared(
     slo: Slo,
     tell: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    sides, runs = (Side("before", before, slo), Side("after", after, slo)), []
-    for side, seed in turns(*sides, seeds=seeds):
-        runs.append(side.run(pattern, seed, requests))
-        tell(runs[-1])
+    sides = Side("before", before, slo), Side("after", after, slo)
+    runs = by_turns(*sides, pattern, seeds=seeds, requests=requests, tell=tell)
     return {**report_of(*sides), "runs": runs}
 
 
-def turns(before: Side, after: Side, *, seeds: int) -> Iterator[tuple[Side, int]]:
-    """Who goes when, with which seed."""
+def by_turns(
+    before: Side,
+    after: Side,
+    pattern: Pattern,
+    *,
+    seeds: int,
+    requests: int,
+    tell: Callable[[dict[str, Any]], None],
+) -> list[dict[str, Any]]:
+    """The runs of both, each with every seed; `tell` hears of one as it ends."""
+    runs = []
     for seed in range(1, seeds + 1):
         for side in (before, after) if seed % 2 else (after, before):
-            yield side, seed
+            runs.append(side.run(pattern, seed, requests))
+            tell(runs[-1])
+    return runs
 
 
 def words_of(argv: Sequence[str]) -> list[str]:
