@@ -46,19 +46,25 @@ def asleep(turn: Turn, memory: RoleMemory, zero: Zero) -> Answer:
     )
 
 
-def within(
+def held(turn: Turn, memory: RoleMemory, *, reason: str, message: str, told: tuple[Told, ...] = ()) -> Answer:
+    """What is there, for this reason, where the user's bounds allow it; else what they ask for."""
+    moved = into_bounds(turn, memory, told=told)
+    return moved or turn.answer(memory, wanted=turn.there, reason=reason, message=message, told=told)
+
+
+def into_bounds(
     turn: Turn,
     memory: RoleMemory,
     *,
-    reason: str,
-    message: str,
     told: tuple[Told, ...] = (),
     wanted: int | None = None,
     need: Need | None = None,
-) -> Answer:
-    """What is there, moved into the user's bounds; the reason is that for holding, where nothing has to move."""
+) -> Answer | None:
+    """What is there, moved into the user's bounds; None where it is within them."""
     bounds, there = turn.role.bounds, turn.there
     aim = min(max(there, bounds.min), bounds.max)
+    if aim == there:
+        return None
     allotted = turn.toward(aim, bounds.max)
     after = sum(allotted.replicas.values())
     if after > there:
@@ -66,8 +72,8 @@ def within(
         reason, message = "AtMin", f"scaling.min is {bounds.min}, and there are {there}"
     elif after < there:
         reason, message = "AtMax", f"scaling.max is {bounds.max}, and there are {there}"
-    elif allotted.limit is not None:
-        reason = allotted.limit
+    else:
+        reason = allotted.limit or "AtMin"
         message = f"{aim} replicas are asked for by the bounds, and there are {there}; none can be moved now"
     return turn.answer(
         memory,

@@ -57,7 +57,7 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
     gate, dark = gate_of(role.signals, law), memory.missing_since
     if not gate.open:
         memory = memory.unasked(turn.now)
-        return bounded.within(
+        return bounded.held(
             turn, memory, reason=gate.told.reason, message=gate.told.message, told=(gate.told,)
         )
     if dark is not None:
@@ -66,7 +66,7 @@ def _decide(turn: Turn, before: RoleMemory) -> Answer:
             memory = memory.blinded(turn.now)
     if _jumped(turn, before):
         message = "the first look, or the first after a jump of the clock; a change needs a second one"
-        return bounded.within(turn, memory, reason="Watching", message=message, told=(gate.told,))
+        return bounded.held(turn, memory, reason="Watching", message=message, told=(gate.told,))
     return _sized(turn, memory, gate)
 
 
@@ -91,10 +91,9 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     short = wanted - load.supply.counted
     view = replace(view, memory=_over(placed.memory, short > ROUNDING, now, law))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
-    if not role.bounds.min <= turn.there <= role.bounds.max:
-        return bounded.within(
-            turn, view.memory, reason="", message="", told=told, wanted=whole_replicas(wanted), need=view.need
-        )
+    bound = bounded.into_bounds(turn, view.memory, told=told, wanted=whole_replicas(wanted), need=view.need)
+    if bound is not None:
+        return bound
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
     if short > ROUNDING:
@@ -106,20 +105,21 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
 
 def _unsaid(turn: Turn, view: Asked, gate: Gate, weight: Mapping[str, float]) -> Answer:
     """Nothing says that fewer replicas would do, so all that are asked for stay asked for."""
-    role = turn.role
     placed = placing(turn, view.memory, least=turn.there)
     view = replace(view, memory=placed.memory)
-    told = (gate.told, *telling.stuck(role, placed))
+    told = (gate.told, *telling.stuck(turn.role, placed))
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
+    bound = bounded.into_bounds(turn, view.memory, told=told)
+    if bound is not None:
+        return bound
     lost = _lost(turn, view)
     units = sum(weight[name] * count for name, count in lost.items())
-    within = role.bounds.min <= turn.there <= role.bounds.max
-    answer = _in_place(turn, view, placed, weight, lost=lost, units=units) if within else None
+    answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
     if answer is not None:
         return replace(answer, told=told)
     message = "no replica is ready yet to say what is needed"
-    return bounded.within(turn, view.memory, reason="NoSignals", message=message, told=told)
+    return turn.answer(view.memory, wanted=turn.there, reason="NoSignals", message=message, told=told)
 
 
 def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], short: float) -> Answer:
