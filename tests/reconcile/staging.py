@@ -16,7 +16,8 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.prometheus.wakes import Woken
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.loop.sources import Asked, Looked

@@ -19,7 +19,8 @@ from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.applier import Applied
 from plimsoll.objects import Body
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.token import mark_of
 from plimsoll.reconcile.turn import _story

@@ -17,7 +17,8 @@ from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
 from plimsoll.reconcile import decide as room
-from plimsoll.reconcile.decide import Decision, decide, foreseen
+from plimsoll.reconcile.decide import decide, foreseen
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.loop.subject import subject_of

@@ -16,7 +16,8 @@ from plimsoll.control.workload import Lengths, Observed
 from plimsoll.facts.serving import Serving
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.loop.subject import subject_of

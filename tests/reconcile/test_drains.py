@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plimsoll.facts.serving import Serving, Stage
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.seen import Seen
 from tests.planning.asking import deployment, inventory, pool
 from tests.reconcile.test_decide import after, budget, seen

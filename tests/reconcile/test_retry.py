@@ -14,7 +14,8 @@ from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Origin, Severity
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision

@@ -15,7 +15,8 @@ from plimsoll.kube.child import Child, read_child
 from plimsoll.kube.errors import Unreachable, refusal
 from plimsoll.kube.kinds import kind_of
 from plimsoll.objects import Manifest, Ref
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.turn import _story

@@ -10,7 +10,8 @@ import pytest
 from plimsoll.control.retune import Phase
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.applier import Applied
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.turn import _story
 from plimsoll.status.said import conditions_of

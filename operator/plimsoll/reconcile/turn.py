@@ -32,7 +32,8 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.planning.placing.budgets import Limits
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.lessons.recorded import ramp_told
 from plimsoll.reconcile.promises import lacks_nodes

@@ -16,7 +16,8 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.report import Report, Warned
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.planner import PlanFacts
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.lessons.measured import Measured
 from plimsoll.reconcile.seen import Seen
 from tests.planning.asking import inventory, pool

@@ -18,7 +18,8 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.ramp_record import LEAST, MOST, RampPoint, RampRecord, write_record
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.planning.speed.believing import belief
-from plimsoll.reconcile.decide import Decision, decide
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.lessons.measured import Measured
 from plimsoll.reconcile.lessons.recorded import JudgedRamp, Ramps, judge_ramp, ramp_told, ramp_untold
 from plimsoll.reconcile.seen import Seen

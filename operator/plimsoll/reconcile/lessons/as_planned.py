@@ -12,7 +12,7 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts, brought_in, engine_facts
 from plimsoll.facts.gpus import Gpu, UnknownGpu, gpu_named
 from plimsoll.facts.model import ModelFacts
-from plimsoll.reconcile.decide import Decision
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision
 

@@ -19,7 +19,7 @@ from plimsoll.facts.learned_speed import Speed
 from plimsoll.facts.report import Report
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.memory.lessons import Start, lessons
-from plimsoll.reconcile.decide import Decision
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.lessons.as_planned import NotAsPlanned, runs
 from plimsoll.reconcile.seen import Seen
 from plimsoll.render.revision import Revision

@@ -28,7 +28,7 @@ from plimsoll.planning.memory.learned_key import speed_key
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.speed.learning import speed_of
 from plimsoll.planning.speed.performance import Replica
-from plimsoll.reconcile.decide import Decision
+from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.lessons.as_planned import NotAsPlanned, Runs, runs
 from plimsoll.reconcile.lessons.measured import Measured, planned_sets
 from plimsoll.reconcile.seen import Seen
