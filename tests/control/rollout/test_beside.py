@@ -135,6 +135,34 @@ def test_a_way_back_waits_five_minutes_for_room_whatever_was_asked_of_rollouts_a
     assert left == 2 or rollout.look_again_seconds == 300 - waited
 
 
+@pytest.mark.parametrize("rules", [ASKED, FULL], ids=str)
+@pytest.mark.parametrize("total", [2, 3, 5])
+def test_on_a_full_fleet_all_go_back_within_five_minutes_each_and_one_is_missing_at_most(
+    total: int, rules: Rules
+) -> None:
+    now, came, tried, old = NOW, dict[int, float](), total, 0
+    while tried:
+        serves = max(0, min(old, total - tried))
+        pods = tuple(
+            PodSeen(
+                name=f"a-{n}",
+                uid=f"a{n}",
+                stage=Stage.READY if n < serves else Stage.UNSCHEDULED,
+                created=came.setdefault(n, now),
+            )
+            for n in range(old)
+        )
+        seen = Serving(sets=(SetSeen(name="a", replicas=old, pods=pods), there("b", tried)))
+        beside = Beside(tried="b", serves="a", replicas=0, surge=True)
+        after = {
+            one.name: one.replicas
+            for one in move_beside([Wanted("a", total)], beside, seen, rules, now).targets
+        }
+        assert serves + after["b"] >= total - 1
+        old, tried, now = after["a"], after["b"], now + 15
+    assert now - NOW <= total * 330
+
+
 @pytest.mark.parametrize("rules", [ASKED, Rules(by_room=True), FULL], ids=str)
 def test_the_only_replica_goes_back_before_another_serves_only_where_the_user_lets_it(rules: Rules) -> None:
     waits = back(1, rules, waited=3 * 86400)
