@@ -49,7 +49,7 @@ def test_a_rate_is_a_second_s_a_minute_s_or_an_hour_s_by_its_name(column: str, f
 def test_counts_are_of_the_time_until_the_next_line_and_the_last_as_long_as_others(column: str):
     found = rates(f"timestamp,{column}\n2026-11-23T10:00,60\n2026-11-23T10:01,120\n2026-11-23T10:02,30\n")
     assert list(found.lines) == [Rate(0, 1, 1), Rate(60, 2, 1), Rate(120, 0.5, 1)]
-    assert found.notes == ("x.csv: requests are counted by 60 seconds, and taken to come evenly within them",)
+    assert found.notes == ("requests are counted by 60 seconds, and taken to come evenly within them",)
 
 
 def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():
@@ -97,7 +97,7 @@ def test_a_column_of_a_dashboard_is_taken_for_requests_a_second_and_that_is_said
     assert list(found.lines) == [Rate(0, 1.25, 1), Rate(60, 2.5, 1)]
     (note,) = found.notes
     assert note == (
-        'x.csv: nothing says what {model="chat"} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else '
+        'nothing says what {model="chat"} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else '
         "rate_rpm (a minute) or requests (counted by interval)"
     )
 
@@ -153,7 +153,7 @@ def test_a_sign_before_a_rate_does_no_harm():
 def test_lines_of_a_dashboard_without_a_value_are_passed_over_and_counted():
     found = rates("Time,rate_rps\n0,1.5\n60,\n120,NaN\n180,2\n")
     assert list(found.lines) == [Rate(0, 1.5, 1), Rate(180, 2, 1)]
-    assert found.notes == ("x.csv: 2 lines hold no value: the rate before them is taken to go on",)
+    assert found.notes == ("2 lines hold no value: the rate before them is taken to go on",)
 
 
 def test_whole_numbers_of_which_nothing_says_what_they_count_are_refused():
@@ -200,7 +200,7 @@ def test_of_lines_that_sum_up_several_requests_it_is_said_that_each_is_taken_for
         ["time,Requests,prompt_tokens,completion_tokens\n", "0,1,5,6\n", "60,120,48000,9000\n"], "x"
     )
     assert found.notes == (
-        "x: Requests is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed",
+        "Requests is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed",
     )
     assert len(list(found.lines)) == 2
 

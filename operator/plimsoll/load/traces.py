@@ -92,7 +92,7 @@ class Arrived:
 class Requests:
     lines: Iterator[Arrived]
     notes: tuple[str, ...] = ()
-    """What was guessed, as the trace does not say it; and that it is of several models, where its first lines are."""
+    """What was guessed, as the trace does not say it; and that it is of several models, where its first lines are. Whoever tells it names the file."""
     began: datetime | None = None
     """The date of the first line, which its time counts from; None where it has none."""
 
@@ -146,7 +146,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         begin, all_lines = begin_of(iter(lines))
         if begins_matrix(begin):
             rates, taken, since = rates_of("".join(all_lines), name)
-            return Rates(iter(rates), tuple(f"{name}: {one}" for one in taken), since)
+            return Rates(iter(rates), taken, since)
         head, rows = rows_of(all_lines, name)
     except UNREADABLE as error:
         raise LoadError(f"{name}: {unread(error)}") from None
@@ -167,7 +167,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         notes.append(said)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
     since = began(seen[0], columns.at, unit_s) if seen else None
-    return Requests(lines_of, tuple(f"{name}: {one}" for one in notes), since)
+    return Requests(lines_of, tuple(notes), since)
 
 
 def _parsed(
@@ -243,7 +243,7 @@ def _rates(
     elif passed["lines"]:
         held = "line holds" if passed["lines"] == 1 else "lines hold"
         notes.append(f"{passed['lines']:,} {held} no value: the rate before them is taken to go on")
-    return Rates(iter(lines), tuple(f"{name}: {one}" for one in notes), since)
+    return Rates(iter(lines), tuple(notes), since)
 
 
 def _with_number(rows: Numbered, column: str, passed: Counter[str]) -> Numbered:

@@ -83,7 +83,7 @@ def load(path: Path) -> Loaded:
     try:
         with open_trace(path, sorted_by_time=False) as read:
             # A report goes to others, to whom a path on this machine says nothing.
-            notes = tuple(one.replace(f"{name_of(path)}: ", f"{name}: ", 1) for one in read.notes)
+            notes = tuple(f"{name}: {one}" for one in read.notes)
             if isinstance(read, Rates):
                 rates, moved, before = _in_order(name, list(read.lines))
                 return Loaded(_rates(name, rates, _later(read.began, before)), moved, notes)
