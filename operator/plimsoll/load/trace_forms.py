@@ -13,13 +13,13 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, Row, rate_columns
+from plimsoll.load.trace_times import UNIX_FROM, UNIX_IN
+from plimsoll.load.trace_values import number_or_none, short
 
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
 FORMS: Final = (
@@ -45,19 +45,10 @@ _MOONCAKE: Final = "inputlength"
 _BAILIAN: Final = "chatid"
 """A column by which Qwen-Bailian's traces are known. They have Mooncake's names, but seconds, and blocks of 16 tokens."""
 
-_PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-
-UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
-"""Pairs of the least number that is a Unix time in ns, us or ms, and that unit. In a larger unit it would be thousands of years ahead."""
-UNIX_FROM: Final = 1e9
-"""The least number that is taken for a Unix time in seconds (of 2001 and later). As ms since the beginning of a trace it would be its twelfth
-day."""
 MOST_PER_S: Final = 100.0
 """Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
 NAMED: Final = 3
 """Models that are told by name."""
-MOST_TOKENS: Final = 100_000_000
-MOST_CV: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +139,7 @@ def _unit_s(at: str) -> float:
 def unit_of(rows: Iterable[Row], at: str) -> tuple[float, str] | None:
     """The unit of times whose column does not name it, guessed from the times, with a sentence on the guess. None where they are dates, or
     so large that they can only be Unix times."""
-    times = [time for row in rows if (time := _number(row.get(at))) is not None]
+    times = [time for row in rows if (time := number_or_none(row.get(at))) is not None]
     if not times or times[0] >= UNIX_IN[-1][0]:
         return None
     span = max(times) - min(times)
@@ -169,117 +160,16 @@ def mixed(rows: Iterable[Row], model: str) -> str | None:
     if len(models) < 2:
         return None
     more = "" if len(models) <= NAMED else f" and {len(models) - NAMED} more"
-    named = ", ".join(map(_short, models[:NAMED]))
+    named = ", ".join(map(short, models[:NAMED]))
     return f"{model} names several models ({named}{more}), and all requests are taken for one's; keep the lines of the one that is meant"
 
 
 def of_several(rows: Iterable[Row], gathered: str) -> str | None:
     """A sentence on lines that are of several requests each; None where none is."""
-    if all((_number(row.get(gathered)) or 0.0) <= 1 for row in rows):
+    if all((number_or_none(row.get(gathered)) or 0.0) <= 1 for row in rows):
         return None
     return f"{gathered} is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed"
 
 
-def _number(held: object) -> float | None:
-    try:
-        value = float(str(held))
-    except ValueError:
-        return None
-    return value if 0 <= value < float("inf") else None
-
-
 def _folded(name: str) -> str:
     return name.rpartition(".")[2].strip().lower().replace("_", "").replace(" ", "")
-
-
-def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
-    """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
-    text = _said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        return _date(column, text)
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"{column} is {_short(text)}; it must be a number that is not negative, or a date")
-    return value * next((unit for least, unit in UNIX_IN if value >= least), unit_s)
-
-
-def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
-    """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
-    try:
-        text = _said(row, column)
-        at = moment(row, column, unit_s)
-        if _number(text) is None:
-            return _read_date(text)
-        return datetime.fromtimestamp(at, UTC) if at >= UNIX_FROM else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _date(column: str, text: str) -> float:
-    try:
-        read = _read_date(text)
-    except ValueError:
-        raise ValueError(
-            f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
-        ) from None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-
-
-def _read_date(text: str) -> datetime:
-    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
-    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
-    return datetime.fromisoformat(plain)
-
-
-def tokens(row: Row, column: str) -> int:
-    """A whole number of tokens, also where it is written as 374.0. 0 counts as 1, as there are no requests of nothing."""
-    text = _said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (0 <= value <= MOST_TOKENS and value.is_integer()):
-        raise ValueError(
-            f"{column} is {_short(text)}; it must be a whole number of tokens, 0 to {MOST_TOKENS:,}"
-        )
-    return max(1, int(value))
-
-
-def number(row: Row, column: str, most: float) -> float:
-    text = _said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most:
-        raise ValueError(
-            f"{column} is {_short(text)}; it must be a number that is not negative, at most {most:,.0f}"
-        )
-    return value
-
-
-def blocks(row: Row, column: str) -> tuple[int, ...]:
-    """The ids of a prompt's blocks: a list, or its text with ids separated by spaces, or by commas in brackets. It may be empty."""
-    held = row.get(column)
-    listed = held if isinstance(held, list) else str(held or "").strip("[] ").replace(",", " ").split()
-    try:
-        return tuple(int(one) for one in listed)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{column} is {_short(held)}; it must be whole numbers, separated by spaces"
-        ) from None
-
-
-def _said(row: Row, column: str) -> str:
-    held = row.get(column)
-    if held is None or held == "":
-        # A field within an object of JSON is called by its path, and lacks where a request failed.
-        kept = f"; jq -c 'select(.{column})' keeps those that have it" if _PATH.fullmatch(column) else ""
-        raise ValueError(f"{column} is missing; each line needs one{kept}")
-    return str(held).strip()
-
-
-def _short(held: object) -> str:
-    text = str(held)
-    return repr(text if len(text) <= 40 else f"{text[:40]}…")

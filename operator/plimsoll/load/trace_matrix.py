@@ -14,8 +14,8 @@ from math import isnan
 from typing import Any, Final
 
 from plimsoll.load.problems import LoadError
-from plimsoll.load.trace_forms import began
 from plimsoll.load.trace_rates import MOST_RATE, WIDE, Rate
+from plimsoll.load.trace_times import began
 
 NAMED: Final = 3
 """Series that are told by their labels."""

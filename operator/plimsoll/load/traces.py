@@ -26,16 +26,10 @@ from typing import Final, TypeVar
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import (
     FORMS,
-    MOST_CV,
     RequestColumns,
-    began,
-    blocks,
     columns_of,
     mixed,
-    moment,
-    number,
     of_several,
-    tokens,
     unit_of,
 )
 from plimsoll.load.trace_matrix import begins_matrix, rates_of
@@ -61,6 +55,8 @@ from plimsoll.load.trace_rows import (
     rows_of,
     unread,
 )
+from plimsoll.load.trace_times import began, moment
+from plimsoll.load.trace_values import MOST_CV, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
