@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from plimsoll.load.trace_dates import LIKE, Order, OtherOrder, TwoReadings, read_date
 from plimsoll.load.trace_rates import Row
 from plimsoll.load.trace_values import number_or_none, said, short
 
@@ -15,41 +17,48 @@ UNIX_FROM: Final = 1e9
 day."""
 
 
-def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
-    """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
-    text = said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        return _date(column, text)
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"{column} is {short(text)}; it must be a number that is not negative, or a date")
-    return value * next((unit for least, unit in UNIX_IN if value >= least), unit_s)
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How the times of a column are read."""
 
+    column: str
+    unit_s: float = 1.0
+    """Of numbers that are too small for Unix times."""
+    order: Order | None = None
+    """Of dates whose order is not to be seen from themselves."""
 
-def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
-    """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
-    try:
-        text = said(row, column)
-        at = moment(row, column, unit_s)
-        if number_or_none(text) is None:
-            return _read_date(text)
-        return datetime.fromtimestamp(at, UTC) if at >= UNIX_FROM else None
-    except (ValueError, OverflowError, OSError):
-        return None
+    def moment(self, row: Row) -> float:
+        """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
+        text = said(row, self.column)
+        try:
+            value = float(text)
+        except ValueError:
+            return self._date(text)
+        if not 0 <= value < float("inf"):
+            raise ValueError(
+                f"{self.column} is {short(text)}; it must be a number that is not negative, or a date"
+            )
+        return value * next((unit for least, unit in UNIX_IN if value >= least), self.unit_s)
 
+    def began(self, row: Row) -> datetime | None:
+        """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
+        try:
+            text = said(row, self.column)
+            at = self.moment(row)
+            if number_or_none(text) is None:
+                return read_date(text, self.order)
+            return datetime.fromtimestamp(at, UTC) if at >= UNIX_FROM else None
+        except (ValueError, OverflowError, OSError):
+            return None
 
-def _date(column: str, text: str) -> float:
-    try:
-        read = _read_date(text)
-    except ValueError:
-        raise ValueError(
-            f"{column} is {short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
-        ) from None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-
-
-def _read_date(text: str) -> datetime:
-    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
-    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
-    return datetime.fromisoformat(plain)
+    def _date(self, text: str) -> float:
+        begin = f"{self.column} is {short(text)}"
+        try:
+            read = read_date(text, self.order)
+        except TwoReadings as error:
+            raise ValueError(f"{begin}, which {error}") from None
+        except OtherOrder as error:
+            raise ValueError(f"{begin}; it must be {error}, as others of its column are") from None
+        except ValueError:
+            raise ValueError(f"{begin}; it must be seconds, a Unix time or a date as {LIKE}") from None
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

@@ -15,7 +15,7 @@ import gzip
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from plimsoll.load.problems import LoadError
+from plimsoll.load.trace_dates import Order, order_in, same_in_both, turns
 from plimsoll.load.trace_forms import (
     FORMS,
     RequestColumns,
@@ -55,7 +56,7 @@ from plimsoll.load.trace_rows import (
     rows_of,
     unread,
 )
-from plimsoll.load.trace_times import began, moment
+from plimsoll.load.trace_times import Clock
 from plimsoll.load.trace_values import MOST_CV, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
@@ -151,19 +152,46 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         raise LoadError(f"{name}: {above(head)}{columns}")
     if isinstance(columns, RateColumns):
         return _rates(head, rows, columns, name, sorted_by_time)
-    unit_s, notes = columns.unit_s, []
+    order, rows, said = _order(rows, columns.at, name)
+    unit_s, notes = columns.unit_s, list(said)
     looks = unit_s is None or columns.model is not None or columns.gathered is not None
     first = first_of(rows, name, LOOKED_AT if looks else 1)
     rows, seen = chain(first, rows), [row for _, row in first]
     if unit_s is None:
-        unit_s, *notes = unit_of(seen, columns.at) or (1.0,)
-    if columns.model is not None and (said := mixed(seen, columns.model)):
-        notes.append(said)
-    if columns.gathered is not None and (said := of_several(seen, columns.gathered)):
-        notes.append(said)
-    lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, unit_s, begin), name, sorted_by_time)
-    since = began(seen[0], columns.at, unit_s) if seen else None
+        unit_s, *guessed = unit_of(seen, columns.at) or (1.0,)
+        notes += guessed
+    if columns.model is not None and (several := mixed(seen, columns.model)):
+        notes.append(several)
+    if columns.gathered is not None and (summed := of_several(seen, columns.gathered)):
+        notes.append(summed)
+    clock = Clock(columns.at, unit_s, order)
+    lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, clock, begin), name, sorted_by_time)
+    since = clock.began(seen[0]) if seen else None
     return Requests(lines_of, tuple(notes), since)
+
+
+def _order(rows: Numbered, column: str, name: str) -> tuple[Order | None, Numbered, Sequence[str]]:
+    """The order of dates that do not show it themselves, all lines again, and what is taken. It is looked for until a line tells it."""
+    held: list[tuple[int, Row]] = []
+    unclear: Row | None = None
+    while following := first_of(rows, name, 1):
+        held += following
+        row = following[0][1]
+        text = str(row.get(column) or "")
+        if not turns(text):
+            if len(held) == 1:
+                break
+        elif (order := order_in(text)) is not None:
+            date = text.strip().partition(" ")[0].rstrip(",")
+            return order, chain(held, rows), [f"dates are read as {order}, as {date} is none otherwise"]
+        elif unclear is None and not same_in_both(text):
+            unclear = row
+    if unclear is not None:
+        try:
+            Clock(column).moment(unclear)
+        except ValueError as error:
+            raise LoadError(f"{name}: {error}") from None
+    return None, chain(held, rows), ()
 
 
 def _parsed(
@@ -202,9 +230,9 @@ def _parsed(
         raise LoadError(f"{name}, line {place}: {error}") from None
 
 
-def _arrived(row: Row, columns: RequestColumns, unit_s: float, begin: float) -> Arrived:
+def _arrived(row: Row, columns: RequestColumns, clock: Clock, begin: float) -> Arrived:
     return Arrived(
-        at=moment(row, columns.at, unit_s) - begin,
+        at=clock.moment(row) - begin,
         input_tokens=tokens(row, columns.input_tokens),
         output_tokens=tokens(row, columns.output_tokens),
         blocks=() if columns.blocks is None else blocks(row, columns.blocks),
@@ -215,12 +243,12 @@ def _rates(
     head: Iterable[str], rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool
 ) -> Rates:
     """All of them at once: what they count is seen from all, and there are few beside requests."""
-    notes: list[str] = []
     passed = Counter[str]()
-    rows = _with_number(rows, columns.rate, passed)
+    order, rows, said_of_dates = _order(_with_number(rows, columns.rate, passed), columns.at, name)
+    notes, clock = list(said_of_dates), Clock(columns.at, columns.unit_s, order)
     first = first_of(rows, name, 1)
     rows = chain(first, rows)
-    since = began(first[0][1], columns.at, columns.unit_s) if first else None
+    since = clock.began(first[0][1]) if first else None
     if not columns.said:
         if not first or not is_number(first[0][1], columns.rate):
             raise LoadError(f"{name}: {above(head)}no column is input_tokens or output_tokens; {FORMS}")
@@ -229,7 +257,7 @@ def _rates(
         # A panel of a dashboard may be called Requests, and show requests a second.
         columns = replace(columns, per_second=1.0)
     lines = list(
-        _parsed(rows, lambda row, begin: _rate(row, columns, begin), name, sorted_by_time, seen=set())
+        _parsed(rows, lambda row, begin: _rate(row, columns, clock, begin), name, sorted_by_time, seen=set())
     )
     if lines and not columns.said:
         notes.append(unsaid(name, columns.rate.strip(), lines))
@@ -250,9 +278,9 @@ def _with_number(rows: Numbered, column: str, passed: Counter[str]) -> Numbered:
             passed["lines"] += 1
 
 
-def _rate(row: Row, columns: RateColumns, begin: float) -> Rate:
+def _rate(row: Row, columns: RateColumns, clock: Clock, begin: float) -> Rate:
     return Rate(
-        at=moment(row, columns.at, columns.unit_s) - begin,
+        at=clock.moment(row) - begin,
         per_second=per_second(row, columns),
         cv=1.0 if columns.cv is None else number(row, columns.cv, MOST_CV),
     )
