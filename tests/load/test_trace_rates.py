@@ -65,6 +65,43 @@ def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():
     assert "it leaves out 1 stretch of time, in which nobody is taken to come" in found.notes[0]
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param(
+            "0 7 8 311 420 900",
+            id="all of them at times of their own, by which the shortest gap is no interval",
+        ),
+        pytest.param("0 61.5 400 1300 1333 4000", id="as somebody looked now and then"),
+        pytest.param("0 60 100 2000 4500 9000", id="with nothing in common"),
+    ],
+)
+def test_counts_at_irregular_times_are_refused_as_nothing_says_of_how_long_they_are(times: str):
+    """A count of 600 is ten a second or one in six, by whether the gap before it or after it is its own."""
+    said = refused("time,requests\n" + "".join(f"{at},600\n" for at in times.split()))
+    assert said.startswith("x.csv: counts stand at irregular times, ")
+    assert said.endswith(
+        "so nothing says of how long each is, since the line before or until the next: write rates (rate_rps), or count by one interval, with "
+        "0 where nobody came"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "usual"),
+    [
+        pytest.param("0 180 420 900 960 1800", 60, id="by the minute, most of them empty"),
+        pytest.param("0 120 180 300 900 960", 60, id="half of them"),
+        pytest.param("0 58.9 120.2 179.5 240.1", 60, id="about every minute"),
+        pytest.param("0 2678400 5097600 7776000 10368000", 2419200, id="by the month"),
+        pytest.param("0 86400 172800 255600 342000", 86400, id="by the day, of which one has 23 hours"),
+        pytest.param("0 60 120 180 240 300 617 677 737", 60, id="in two parts, off beat"),
+    ],
+)
+def test_counts_by_an_interval_are_read_though_lines_are_left_out_or_not_on_time(times: str, usual: float):
+    found = rates("time,requests\n" + "".join(f"{at},600\n" for at in times.split()))
+    assert max(one.per_second for one in found.lines) == pytest.approx(600 / usual, rel=0.05)
+
+
 def test_large_numbers_may_be_shortened_as_dashboards_do_and_days_be_dates():
     found = rates("Date,Requests\n2026-11-23,1.2 K\n2026-11-24,2.4 Mil\n")
     assert [86400 * one.per_second for one in found.lines] == pytest.approx([1200, 2.4e6])

@@ -23,6 +23,11 @@ MOST_COUNT: Final = 1e9
 """Requests of an interval."""
 WIDE: Final = 1.5
 """A gap of so many usual ones is one in which lines are left out."""
+GRID_S: Final = 5.0
+"""The least interval that is known from all gaps being multiples of it, though few are of it alone. Irregular times in whole seconds are
+multiples of one or two seconds too, and hardly of more."""
+_ON_GRID: Final = 0.02
+"""How far from a multiple of it a gap may be, in intervals."""
 
 _SHORT: Final = {
     **dict.fromkeys(("raterps", "rps", "qps", "reqps", "cps"), 1.0),
@@ -145,7 +150,8 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     """Rates from lines that hold a count where a rate would stand, in the same order, with a sentence on what is taken.
 
     A count is of the time until the next line, and the last of what is usual. A table that groups by the minute has no line for a minute in
-    which nobody came, so a longer gap is the usual time and then nothing.
+    which nobody came, so a longer gap is the usual time and then nothing. Where there is no usual time, LoadError is raised: whether a count
+    is then of the gap before it or of the one after it, no line says, and its rate may be many times as much by the one as by the other.
     """
     if len(counts) < 2:
         raise LoadError(
@@ -156,6 +162,11 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     often = Counter(round(gap, 3) for gap in gaps)
     # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
     usual = min(often.items(), key=lambda one: (-one[1], one[0]))[0] or min(gaps)
+    if not _by_one(gaps, usual):
+        raise LoadError(
+            f"{name}: counts stand at irregular times, {min(gaps):,g} to {max(gaps):,g} seconds apart, so nothing says of how long each is, since "
+            "the line before or until the next: write rates (rate_rps), or count by one interval, with 0 where nobody came"
+        )
     lasts = dict(zip(ordered, gaps, strict=False))
     found: list[Rate] = []
     holes = 0
@@ -175,6 +186,15 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     )
     said = f"requests are counted by {usual:,g} seconds, and taken to come evenly within them{left_out}"
     return found, said
+
+
+def _by_one(gaps: Sequence[float], usual: float) -> bool:
+    """Whether lines stand about one interval apart, but for some that are left out; or, where most are, on the grid of one."""
+    about = sum(usual / WIDE <= gap <= WIDE * usual for gap in gaps)
+    beats = [gap / usual for gap in gaps]
+    return 2 * about >= len(gaps) or (
+        usual >= GRID_S and all(abs(one - round(one)) <= _ON_GRID for one in beats)
+    )
 
 
 def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:
