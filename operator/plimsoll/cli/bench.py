@@ -40,7 +40,7 @@ DURATION_S = 60.0
     "trace_file",
     type=click.Path(),
     metavar="FILE",
-    help="Requests or rates of a CSV file, .gz too.",
+    help="Requests, their times alone or rates of a CSV file, .gz too.",
 )
 @click.option(
     "--burstiness",

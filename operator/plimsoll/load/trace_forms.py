@@ -13,7 +13,8 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,8 +23,10 @@ from plimsoll.load.trace_times import UNIX_FROM, UNIX_IN
 from plimsoll.load.trace_values import number_or_none, short
 
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
+SOURCES: Final = "around those of spec.workload (simulate) or by --input-tokens and --output-tokens (bench)"
+"""Where lengths come from that a trace does not hold."""
 FORMS: Final = (
-    f"a trace has requests ({REQUEST_HEAD}), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
+    f"a trace has requests ({REQUEST_HEAD}), their times alone (arrival_s), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
     "(time,requests), or is what Prometheus answers to query_range"
 )
 """The end of a sentence on what is not read."""
@@ -39,6 +42,14 @@ _BLOCKS: Final = ("prefixblockids", "hashids")
 _MODEL: Final = ("model", "modelname", "modelgroup")
 _GATHERED: Final = ("requests", "requestcount", "numrequests", "nrequests", "count", "count(*)")
 """Of tables whose lines sum up several requests."""
+_ARRIVALS: Final = ("arrivals", "arrivalms")
+"""Times of which the name says that they are of requests."""
+_SINCE: Final = "t_s"
+"""Our own name for the times of rates."""
+_LENGTH: Final = re.compile(
+    r"token|prompt|completion|input|output|generat|context|len(?:gth)?s?\b|\b(?:in|out)\b", re.IGNORECASE
+)
+"""Within the name of a column that may hold lengths."""
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
@@ -64,41 +75,26 @@ class RequestColumns:
     """A column that says of how many requests a line is."""
 
 
-def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeColumns:
+    """Of requests that came, and of which no length is known."""
+
+    at: str
+    unit_s: float
+    said: bool
+    """Whether the name says that the times are of requests."""
+    model: str | None = None
+
+
+def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | TimeColumns | str:
     """The columns of a trace by the names in its head, or a sentence on what is missing."""
-    known: dict[str, str] = {}
-    twice: dict[str, str] = {}
-    # Names without dots first, as they count before those of which the last part does.
-    for name in sorted(head, key=lambda one: "." in one):
-        folded = _folded(name)
-        if folded in known and ("." in known[folded]) == ("." in name):
-            twice.setdefault(folded, name)
-        known.setdefault(folded, name)
-
-    def called(names: Iterable[str]) -> str | None:
-        return next((known[name] for name in names if name in known), None)
-
-    def doubled(*used: str | None) -> str | None:
-        """A sentence on a column that is read and whose name occurs twice, as it is not known which is meant."""
-        both = next((name for name in used if name is not None and _folded(name) in twice), None)
-        if both is None:
-            return None
-        return f"two columns are called {both.strip()} and {twice[_folded(both)].strip()}; keep the one that is meant"
-
+    names = _Head.of(head)
+    known, called, doubled = names.known, names.called, names.doubled
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
     if "raterps" in known or (prompt is None and answer is None):
-        since = called(("ts", *_AT))
-        if since is None and "raterps" in known:
-            return f"no column says when; {FORMS}"
-        found = (
-            None
-            if since is None
-            else rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
-        )
+        found = _without_lengths(names)
         if found is not None:
-            return doubled(found.at, found.rate, found.cv) or found
-        if "ts" in known:
-            return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
+            return found
     if at is None and prompt is None and answer is None:
         return f"no column says when, as time does; {FORMS}"
     missing = [
@@ -107,7 +103,13 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         if found is None
     ]
     if at is None or prompt is None or answer is None:
-        return f"no column is {' or '.join(missing)}; {FORMS}"
+        either = prompt or answer
+        drawn = (
+            ""
+            if at is None or either is None
+            else f"without {either.strip()} too, lengths are drawn as for rates, {SOURCES}; "
+        )
+        return f"no column is {' or '.join(missing)}; {drawn}{FORMS}"
     bailian = _BAILIAN in known
     mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
     shared = None if bailian else called(_BLOCKS)
@@ -122,6 +124,54 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    known: Mapping[str, str]
+    """The names as they stand, by how they are folded."""
+    twice: Mapping[str, str]
+
+    @staticmethod
+    def of(head: Iterable[str]) -> _Head:
+        known: dict[str, str] = {}
+        twice: dict[str, str] = {}
+        # Names without dots first, as they count before those of which the last part does.
+        for name in sorted(head, key=lambda one: "." in one):
+            folded = _folded(name)
+            if folded in known and ("." in known[folded]) == ("." in name):
+                twice.setdefault(folded, name)
+            known.setdefault(folded, name)
+        return _Head(known, twice)
+
+    def called(self, names: Iterable[str]) -> str | None:
+        return next((self.known[name] for name in names if name in self.known), None)
+
+    def doubled(self, *used: str | None) -> str | None:
+        """A sentence on a column that is read and whose name occurs twice, as it is not known which is meant."""
+        both = next((name for name in used if name is not None and _folded(name) in self.twice), None)
+        if both is None:
+            return None
+        return f"two columns are called {both.strip()} and {self.twice[_folded(both)].strip()}; keep the one that is meant"
+
+
+def _without_lengths(names: _Head) -> RateColumns | TimeColumns | str | None:
+    """Rates, counts, or times alone; a sentence where it is known what is missing, and None where it is not."""
+    known, at = names.known, names.called(_AT)
+    since = names.called(("ts", *_AT))
+    if since is None:
+        return f"no column says when; {FORMS}" if "raterps" in known else None
+    rates = rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
+    model = names.called(_MODEL)
+    if rates is not None and not rates.said and (_folded(since) in _ARRIVALS or rates.rate == model):
+        rates = None
+    if rates is not None:
+        return names.doubled(rates.at, rates.rate, rates.cv) or rates
+    if at is None or at.strip().lower() == _SINCE:
+        return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
+    others = (name for name in known.values() if name != at)
+    times = TimeColumns(at=at, unit_s=_unit_s(at), said=_folded(at) in _ARRIVALS, model=model)
+    return names.doubled(at) or _unread_lengths(others) or times
+
+
 def head_of(rows: Iterable[Row]) -> Iterable[str]:
     """The names that count of lines that have each their own: those of a line that is a request, as others, of failures, may call something
     else the same. Where none is one, all names."""
@@ -130,6 +180,17 @@ def head_of(rows: Iterable[Row]) -> Iterable[str]:
     if not found:
         return list(dict.fromkeys(name for head in kinds for name in head))
     return max(found, key=lambda one: (one[1].blocks is not None, one[1].model is not None))[0]
+
+
+def _unread_lengths(others: Iterable[str]) -> str | None:
+    """A sentence on a column that may hold the lengths that no known one does."""
+    like = next((name for name in others if _LENGTH.search(name.replace("_", " "))), None)
+    if like is None:
+        return None
+    return (
+        f"no column is input_tokens or output_tokens, and {like.strip()} may hold lengths: name it so, or leave it out to have lengths drawn "
+        f"as for rates; {FORMS}"
+    )
 
 
 def _unit_s(at: str) -> float:

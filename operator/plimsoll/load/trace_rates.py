@@ -202,7 +202,8 @@ def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:
     others = "rate_rpm (a minute) or requests (counted by interval)"
     if all(one.per_second.is_integer() for one in lines):
         raise LoadError(
-            f"{name}: nothing says what {column} counts, and whole numbers may be rates or counts: name it rate_rps (a second), {others}"
+            f"{name}: nothing says what {column} counts, and whole numbers may be rates or counts: name it rate_rps (a second), {others}; where each line is "
+            "one request, name its time arrival_s"
         )
     return f"nothing says what {column} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else {others}"
 

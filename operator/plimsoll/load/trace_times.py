@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 
 from plimsoll.load.trace_dates import LIKE, Order, OtherOrder, TwoReadings, read_date
 from plimsoll.load.trace_rates import Row
@@ -15,6 +18,9 @@ UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 UNIX_FROM: Final = 1e9
 """The least number that is taken for a Unix time in seconds (of 2001 and later). As ms since the beginning of a trace it would be its twelfth
 day."""
+
+SAME: Final = 0.8
+"""The share of gaps that are alike from which times are even. Of requests that come by chance fewer are, in whole seconds too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,12 @@ class Clock:
             )
         return value * next((unit for least, unit in UNIX_IN if value >= least), self.unit_s)
 
+    def moment_or_none(self, row: Row) -> float | None:
+        try:
+            return self.moment(row)
+        except ValueError:
+            return None
+
     def began(self, row: Row) -> datetime | None:
         """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
         try:
@@ -62,3 +74,14 @@ class Clock:
         except ValueError:
             raise ValueError(f"{begin}; it must be seconds, a Unix time or a date as {LIKE}") from None
         return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def even(times: Iterable[float]) -> bool:
+    """Whether lines stand at even times, and equally many at each, as samples do and requests do not; so do too few to tell."""
+    lines = Counter(round(time, 3) for time in times)
+    gaps = Counter(round(after - before, 3) for before, after in pairwise(sorted(lines)))
+    return len(lines) < 3 or (_mostly_one(gaps) and _mostly_one(Counter(lines.values())))
+
+
+def _mostly_one(counts: Counter[Any]) -> bool:
+    return max(counts.values()) >= SAME * counts.total()

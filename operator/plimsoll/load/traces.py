@@ -3,6 +3,7 @@
 The two forms are told apart by their columns:
 - Requests have arrival_s, input_tokens, output_tokens and, where prompts shared their beginnings, prefix_block_ids: ids of the blocks of 512
   tokens that a prompt is made of. Blocks of the same id have the same text.
+- Times have arrival_s alone, of requests that are as long as whoever replays them says.
 - Rates have t_s, rate_rps (or rate_rpm, rate_rph, or counts by interval, see `trace_rates`) and cv, the coefficient of variation of the gaps
   between arrivals, which is 1 (as for independent arrivals) where the column is missing. A rate holds until the next line's.
 Other names of the same columns are in `trace_forms`.
@@ -27,7 +28,9 @@ from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_dates import Order, order_in, same_in_both, turns
 from plimsoll.load.trace_forms import (
     FORMS,
+    SOURCES,
     RequestColumns,
+    TimeColumns,
     columns_of,
     mixed,
     of_several,
@@ -56,7 +59,7 @@ from plimsoll.load.trace_rows import (
     rows_of,
     unread,
 )
-from plimsoll.load.trace_times import Clock
+from plimsoll.load.trace_times import Clock, even
 from plimsoll.load.trace_values import MOST_CV, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
@@ -95,6 +98,20 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
+class Came:
+    """One request of a trace that does not say how long any is."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    lines: Iterator[Came]
+    notes: tuple[str, ...] = ()
+    began: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     lines: Iterator[Rate]
     notes: tuple[str, ...] = ()
@@ -102,11 +119,11 @@ class Rates:
     began: datetime | None = None
 
 
-Line = TypeVar("Line", Arrived, Rate)
+Line = TypeVar("Line", Arrived, Came, Rate)
 
 
 @contextmanager
-def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests | Rates]:
+def open_trace(path: Path, *, sorted_by_time: bool = True) -> Iterator[Requests | Times | Rates]:
     """The lines of a file, which are read as they are needed, or of stdin, which is read at once."""
     name = name_of(path)
     with ExitStack() as opened:
@@ -137,7 +154,7 @@ def name_of(path: Path) -> str:
     return "stdin" if path == STDIN else str(path)
 
 
-def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Rates:
+def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) -> Requests | Times | Rates:
     """The lines, with times since the first one. A line that cannot be read, or that is out of order, raises an error that names it."""
     try:
         begin, all_lines = begin_of(iter(lines))
@@ -150,8 +167,13 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     columns = columns_of(head)
     if isinstance(columns, str):
         raise LoadError(f"{name}: {above(head)}{columns}")
+    if isinstance(columns, RateColumns) and not columns.said:
+        first = first_of(rows, name)
+        rows, columns = chain(first, rows), _told_by(first, columns)
     if isinstance(columns, RateColumns):
-        return _rates(head, rows, columns, name, sorted_by_time)
+        return _rates(rows, columns, name, sorted_by_time)
+    if isinstance(columns, TimeColumns):
+        return _times(head, rows, columns, name, sorted_by_time)
     order, rows, said = _order(rows, columns.at, name)
     unit_s, notes = columns.unit_s, list(said)
     looks = unit_s is None or columns.model is not None or columns.gathered is not None
@@ -239,9 +261,37 @@ def _arrived(row: Row, columns: RequestColumns, clock: Clock, begin: float) -> A
     )
 
 
-def _rates(
-    head: Iterable[str], rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool
-) -> Rates:
+def _told_by(first: Sequence[tuple[int, Row]], columns: RateColumns) -> RateColumns | TimeColumns:
+    """Of a column alone, whose name says nothing, its first value tells whether it holds numbers."""
+    value = next((row for _, row in first if has_number(row, columns.rate)), None)
+    if value is not None and is_number(value, columns.rate):
+        return columns
+    return TimeColumns(at=columns.at, unit_s=columns.unit_s, said=False)
+
+
+def _times(
+    head: Iterable[str], rows: Numbered, columns: TimeColumns, name: str, sorted_by_time: bool
+) -> Times:
+    order, rows, said = _order(rows, columns.at, name)
+    clock, first = Clock(columns.at, columns.unit_s, order), first_of(rows, name)
+    if not columns.said and even(at for _, row in first if (at := clock.moment_or_none(row)) is not None):
+        raise LoadError(
+            f"{name}: {above(head)}no column holds lengths, rates or counts, and its lines stand at even times, as samples do; where each is one "
+            f"request, name their time arrival_s; {FORMS}"
+        )
+    notes = [
+        *said,
+        f"no column holds lengths: each line is taken for one request, of lengths drawn as for rates, {SOURCES}",
+    ]
+    if columns.model is not None and (several := mixed((row for _, row in first), columns.model)):
+        notes.insert(0, several)
+    lines = _parsed(
+        chain(first, rows), lambda row, begin: Came(clock.moment(row) - begin), name, sorted_by_time
+    )
+    return Times(lines, tuple(notes), clock.began(first[0][1]) if first else None)
+
+
+def _rates(rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool) -> Rates:
     """All of them at once: what they count is seen from all, and there are few beside requests."""
     passed = Counter[str]()
     order, rows, said_of_dates = _order(_with_number(rows, columns.rate, passed), columns.at, name)
@@ -249,9 +299,7 @@ def _rates(
     first = first_of(rows, name, 1)
     rows = chain(first, rows)
     since = clock.began(first[0][1]) if first else None
-    if not columns.said:
-        if not first or not is_number(first[0][1], columns.rate):
-            raise LoadError(f"{name}: {above(head)}no column is input_tokens or output_tokens; {FORMS}")
+    if first and not columns.said:
         columns = replace(columns, said=unit_beside(first[0][1], columns.rate) is not None)
     elif columns.per_second is None and first and unit_beside(first[0][1], columns.rate) is not None:
         # A panel of a dashboard may be called Requests, and show requests a second.

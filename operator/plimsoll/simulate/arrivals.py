@@ -1,4 +1,4 @@
-"""Who arrives when, and with how much: a trace brought to size and, where it holds rates only, drawn by seed.
+"""Who arrives when, and with how much: a trace brought to size and, where it holds times or rates only, drawn by seed.
 
 Every policy of a comparison gets the same arrivals, so they are drawn once and kept as plain columns.
 """
@@ -15,7 +15,7 @@ from typing import Final
 
 from plimsoll.load.arrivals import changing
 from plimsoll.load.trace_rates import Rate
-from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace
+from plimsoll.simulate.traces import RateTrace, RequestTrace, TimeTrace, Trace
 
 P95: Final = 1.6449
 """Standard deviations from the median to the 95th percentile of a normal distribution."""
@@ -133,8 +133,8 @@ def draw_arrivals(
         return _replayed(trace, random, scale, begin_s, end_s)
     at, inputs, outputs = array("d"), array("q"), array("q")
     prefix = (0,) * 0 if lengths.shared_tokens < 512 else tuple(range(-(lengths.shared_tokens // 512), 0))
-    for moment in changing(_steps(trace, scale, begin_s, end_s), random):
-        at.append(moment - begin_s)
+    for moment in _moments(trace, random, scale, begin_s, end_s):
+        at.append(moment)
         inputs.append(lengths.input.draw(random) + lengths.shared_tokens)
         outputs.append(lengths.output.draw(random))
     return Arrivals(
@@ -145,6 +145,15 @@ def draw_arrivals(
         prefixes=[prefix] * len(at) if prefix else None,
         span_s=end_s - begin_s,
     )
+
+
+def _moments(
+    trace: TimeTrace | RateTrace, random: Random, scale: float, begin_s: float, end_s: float
+) -> Iterable[float]:
+    """When somebody comes, since the beginning of the part."""
+    if isinstance(trace, TimeTrace):
+        return [moment for moment, _, _ in _copied(trace.at, random, scale, begin_s, end_s)]
+    return (moment - begin_s for moment in changing(_steps(trace, scale, begin_s, end_s), random))
 
 
 def _steps(trace: RateTrace, scale: float, begin_s: float, end_s: float) -> Iterator[Rate]:
@@ -158,29 +167,37 @@ def _steps(trace: RateTrace, scale: float, begin_s: float, end_s: float) -> Iter
 
 
 def _replayed(trace: RequestTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Arrivals:
-    """Every request as often as the scale says, the broken part by chance; further copies a little apart."""
-    whole, part = divmod(scale, 1.0)
-    span_s = end_s - begin_s
-    spread_s = min(COPY_SPREAD_S, span_s)
-    rows: list[tuple[float, int, int]] = []
-    for row in range(bisect_left(trace.at, begin_s), bisect_left(trace.at, end_s)):
-        copies = int(whole) + (random.random() < part)
-        for copy in range(copies):
-            moment = trace.at[row] - begin_s
-            if copy:
-                # Thrown back at both ends: what would lie beyond one would else come in the very same instant.
-                moment = abs(moment + random.uniform(-spread_s, spread_s))
-                moment = min(moment, 2 * span_s - moment)
-            rows.append((moment, row, copy))
-    rows.sort()
+    rows = _copied(trace.at, random, scale, begin_s, end_s)
     return Arrivals(
         trace=trace.name,
         at=array("d", (moment for moment, _, _ in rows)),
         inputs=array("q", (trace.inputs[row] for _, row, _ in rows)),
         outputs=array("q", (trace.outputs[row] for _, row, _ in rows)),
         prefixes=None if trace.prefixes is None else _blocks(trace.prefixes, rows),
-        span_s=span_s,
+        span_s=end_s - begin_s,
     )
+
+
+def _copied(
+    at: Sequence[float], random: Random, scale: float, begin_s: float, end_s: float
+) -> list[tuple[float, int, int]]:
+    """Every request as often as the scale says, the broken part by chance; further copies a little apart. When each comes, which line it
+    is, and which copy."""
+    whole, part = divmod(scale, 1.0)
+    span_s = end_s - begin_s
+    spread_s = min(COPY_SPREAD_S, span_s)
+    rows: list[tuple[float, int, int]] = []
+    for row in range(bisect_left(at, begin_s), bisect_left(at, end_s)):
+        copies = int(whole) + (random.random() < part)
+        for copy in range(copies):
+            moment = at[row] - begin_s
+            if copy:
+                # Thrown back at both ends: what would lie beyond one would else come in the very same instant.
+                moment = abs(moment + random.uniform(-spread_s, spread_s))
+                moment = min(moment, 2 * span_s - moment)
+            rows.append((moment, row, copy))
+    rows.sort()
+    return rows
 
 
 def _blocks(
