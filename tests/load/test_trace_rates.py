@@ -202,7 +202,8 @@ def test_whole_numbers_of_which_nothing_says_what_they_count_are_refused():
 
 FORMS = (
     "a trace has requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids]), their times alone (arrival_s), rates "
-    "(t_s,rate_rps[,cv]; rate_rpm is a minute's, rate_rph an hour's), counts by interval (time,requests), or is what Prometheus answers to query_range"
+    "(t_s,rate_rps[,cv]; rate_rpm is a minute's, rate_rph an hour's), counts by interval (time,requests), or is what Prometheus answers to query_range "
+    "or Grafana shows as the JSON of a panel's data"
 )
 
 

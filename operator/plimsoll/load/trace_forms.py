@@ -27,7 +27,7 @@ SOURCES: Final = "around those of spec.workload (simulate) or by --input-tokens 
 """Where lengths come from that a trace does not hold."""
 FORMS: Final = (
     f"a trace has requests ({REQUEST_HEAD}), their times alone (arrival_s), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
-    "(time,requests), or is what Prometheus answers to query_range"
+    "(time,requests), or is what Prometheus answers to query_range or Grafana shows as the JSON of a panel's data"
 )
 """The end of a sentence on what is not read."""
 

@@ -117,6 +117,11 @@ def unit_beside(row: Row, column: str) -> float | None:
     return None if found is None else _unit(found)
 
 
+def unit_named(unit: str) -> float | None:
+    """What a number of 1 is in requests a second, by the name of its unit; None where that is of something else."""
+    return _per_second(unit.strip().lower().replace(" ", ""))
+
+
 def is_number(row: Row, column: str) -> bool:
     found = _AMOUNT.fullmatch(_text(row, column))
     return found is not None and (not found[3] or _unit(found) is not None)

@@ -36,6 +36,7 @@ from plimsoll.load.trace_forms import (
     of_several,
     unit_of,
 )
+from plimsoll.load.trace_frames import begins_frames, table_of
 from plimsoll.load.trace_matrix import begins_matrix, rates_of
 from plimsoll.load.trace_rates import (
     Rate,
@@ -161,6 +162,9 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         if begins_matrix(begin):
             rates, taken, since = rates_of("".join(all_lines), name)
             return Rates(iter(rates), taken, since)
+        if begins_frames(begin):
+            of_frames, lines_of_frames = table_of("".join(all_lines), name)
+            return _rates(enumerate(lines_of_frames, start=1), of_frames, name, sorted_by_time)
         head, rows = rows_of(all_lines, name)
     except UNREADABLE as error:
         raise LoadError(f"{name}: {unread(error)}") from None
