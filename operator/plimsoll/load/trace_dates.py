@@ -51,10 +51,7 @@ def turns(text: str) -> bool:
 def order_in(text: str) -> Order | None:
     """The order that a date has which is none in the other; None where it is one in both, or none."""
     found = _WRITTEN.fullmatch(_plain(text))
-    if found is None:
-        return None
-    fitting = [order for order in Order if _is_day(*order.numbers(found))]
-    return fitting[0] if len(fitting) == 1 else None
+    return None if found is None else _only_order(found)
 
 
 def same_in_both(text: str) -> bool:
@@ -65,19 +62,20 @@ def same_in_both(text: str) -> bool:
 def read_date(text: str, order: Order | None = None) -> datetime:
     """In its own zone, or in none. `order` is that of its column, where that tells it. Raises ValueError."""
     plain = _plain(text)
-    by_year, found = _BY_YEAR.fullmatch(plain), _WRITTEN.fullmatch(plain)
-    if by_year is not None:
-        return _made(by_year, Order.MONTH_FIRST)
+    if plain[4:5] == "-" and plain[:4].isdecimal():
+        # Most are of this form, and a trace may have millions.
+        return _iso(plain)
+    found = _WRITTEN.fullmatch(plain)
     if found is None:
-        # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
-        return datetime.fromisoformat(plain.removesuffix(" UTC").replace(" +", "+").replace(" -", "-"))
+        by_year = _BY_YEAR.fullmatch(plain)
+        return _iso(plain) if by_year is None else _made(by_year, Order.MONTH_FIRST)
     if found["mark"] == ".":
         return _made(found, Order.DAY_FIRST)
-    own = order_in(text)
+    own = _only_order(found)
     if order is not None and own is not None and own is not order:
         raise OtherOrder(f"a date as {order}")
     order = order or own
-    if order is None and not same_in_both(text):
+    if order is None and int(found["one"]) != int(found["other"]):
         raise TwoReadings(_both(found))
     return _made(found, order or Order.DAY_FIRST)
 
@@ -85,6 +83,16 @@ def read_date(text: str, order: Order | None = None) -> datetime:
 def _plain(text: str) -> str:
     """With single spaces, as some write narrow ones before AM."""
     return " ".join(text.split())
+
+
+def _iso(plain: str) -> datetime:
+    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
+    return datetime.fromisoformat(plain.removesuffix(" UTC").replace(" +", "+").replace(" -", "-"))
+
+
+def _only_order(found: re.Match[str]) -> Order | None:
+    fitting = [order for order in Order if _is_day(*order.numbers(found))]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _is_day(month: int, day: int) -> bool:
