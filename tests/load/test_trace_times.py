@@ -109,7 +109,7 @@ def test_where_one_of_two_lengths_is_missing_it_is_told_where_both_would_come_fr
 
 def test_of_whole_numbers_that_nothing_tells_it_is_said_what_to_do_where_each_line_is_a_request():
     assert "where each line is one request, name its time arrival_s" in refused(
-        "time,status\n0,200\n7,200\n9,200\n"
+        "time,shard\n0,200\n7,200\n9,200\n"
     )
 
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, Row, rate_columns
+from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, rate_columns
 from plimsoll.load.trace_times import UNIX_FROM, UNIX_IN
-from plimsoll.load.trace_values import number_or_none, short
+from plimsoll.load.trace_values import Row, number_or_none, short
 
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
 SOURCES: Final = "around those of spec.workload (simulate) or by --input-tokens and --output-tokens (bench)"

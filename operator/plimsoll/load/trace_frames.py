@@ -14,8 +14,8 @@ from typing import Any, Final, TypeGuard
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import FORMS, columns_of
-from plimsoll.load.trace_rates import MOST_COUNT, RateColumns, Row, unit_named
-from plimsoll.load.trace_values import short
+from plimsoll.load.trace_rates import MOST_COUNT, RateColumns, unit_named
+from plimsoll.load.trace_values import Row, short
 
 NAMED: Final = 3
 """Series that are told by their names."""

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
+from plimsoll.load.trace_values import Row, plainly, short
 
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
 MOST_RATE: Final = 1_000_000.0
@@ -46,15 +47,14 @@ _COUNTS: Final = (
 _UNSAID: Final = ("value", "rate", "requestrate")
 """Names that say that a number is meant, and not of what time."""
 _OTHER: Final = re.compile(
-    r"latenc|duration|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util", re.IGNORECASE
+    r"latenc|duration|elapsed|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util|spend|cost|price|status",
+    re.IGNORECASE,
 )
 """Within the name of a column that is of something else than requests."""
 _AMOUNT: Final = re.compile(r"([-+]?[0-9.]+(?:[eE][+-]?[0-9]+)?) *(?:(Mil|[kKM])(?=\s|$) *)?(.*)")
 _TIMES: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "Mil": 1e6}
 
 _NOTHING: Final = ("", "nan", "null", "undefined")
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,8 @@ def per_second(row: Row, columns: RateColumns) -> float:
             unit = None
         value = -1.0 if unit is None else value * unit / each
     if not 0 <= value <= most:
-        short = repr(text if len(text) <= 40 else f"{text[:40]}…")
         raise ValueError(
-            f"{columns.rate} is {short}; it must be a number that is not negative, at most {most:,.0f}"
+            f"{columns.rate} is {short(text)}; it must be a number that is not negative, at most {most:,.0f}{plainly(text)}"
         )
     return value * each
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_forms import FORMS, head_of
-from plimsoll.load.trace_rates import Row
+from plimsoll.load.trace_values import Row
 
 LOOKED_AT: Final = 1000
 """Lines from which the unit of times is guessed, where the column does not name it, and by which models are told apart."""
@@ -54,7 +54,7 @@ def rows_of(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
         chain([first], lines),
-        delimiter=max(",;\t", key=head.count),
+        delimiter=max(",;\t|", key=head.count),
         strict=True,
         restkey=_BEYOND,
         skipinitialspace=True,
@@ -137,4 +137,6 @@ def above(head: Iterable[str]) -> str:
 def unread(error: Exception) -> str:
     if isinstance(error, EOFError | gzip.BadGzipFile | zlib.error):
         return f"is gzipped, and cut off or damaged ({error}); copy it anew"
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not in UTF-8 ({error.reason}); save it as UTF-8, or unpack it if it is packed"
     return f"is neither CSV nor JSON lines, in UTF-8, gzipped or not ({error})"

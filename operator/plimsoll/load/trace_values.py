@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from plimsoll.load.trace_rates import Row
+Row = Mapping[str, Any]
+"""The fields of a line by their names."""
 
 MOST_TOKENS: Final = 100_000_000
 MOST_CV: Final = 1000.0
 
+_GROUPED: Final = re.compile(r"[-+]?\d[\d.]*[,' \u00a0\u202f][\d.,' \u00a0\u202f]*")
+"""A number as some countries write it, of which 1,024 is a thousand in one and about one in another."""
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
@@ -22,7 +26,7 @@ def tokens(row: Row, column: str) -> int:
         value = -1.0
     if not (0 <= value <= MOST_TOKENS and value.is_integer()):
         raise ValueError(
-            f"{column} is {short(text)}; it must be a whole number of tokens, 0 to {MOST_TOKENS:,}"
+            f"{column} is {short(text)}; it must be a whole number of tokens, 0 to {MOST_TOKENS:,}{plainly(text)}"
         )
     return max(1, int(value))
 
@@ -35,7 +39,7 @@ def number(row: Row, column: str, most: float) -> float:
         value = -1.0
     if not 0 <= value <= most:
         raise ValueError(
-            f"{column} is {short(text)}; it must be a number that is not negative, at most {most:,.0f}"
+            f"{column} is {short(text)}; it must be a number that is not negative, at most {most:,.0f}{plainly(text)}"
         )
     return value
 
@@ -72,3 +76,12 @@ def said(row: Row, column: str) -> str:
 def short(held: object) -> str:
     text = str(held)
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+def plainly(text: str) -> str:
+    """The end of a sentence on what should be a number: how numbers are written, where that is what is wrong."""
+    return (
+        "; decimals stand after a point, and nothing stands between thousands"
+        if _GROUPED.fullmatch(text)
+        else ""
+    )

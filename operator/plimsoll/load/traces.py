@@ -41,7 +41,6 @@ from plimsoll.load.trace_matrix import begins_matrix, rates_of
 from plimsoll.load.trace_rates import (
     Rate,
     RateColumns,
-    Row,
     by_interval,
     has_number,
     is_number,
@@ -61,7 +60,7 @@ from plimsoll.load.trace_rows import (
     unread,
 )
 from plimsoll.load.trace_times import Clock, even
-from plimsoll.load.trace_values import MOST_CV, blocks, number, tokens
+from plimsoll.load.trace_values import MOST_CV, Row, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
