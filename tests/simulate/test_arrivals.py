@@ -161,6 +161,8 @@ def test_the_busiest_window_is_found():
         ("arrival_s,input_tokens,output_tokens\nx,1,1\n", "line 2"),
         ("t_s,rate_rps,cv\n0,0,1\n600,0,1\n", "its rate is never above 0"),
         ("t_s,rate_rps\n", "holds no rate"),
+        ("time,path\n", "holds no request"),
+        ("time,user\n", "holds no request"),
         ("t_s,rate_rps,cv\n600,1,1\n0,x,1\n", "line 3"),
         ("t_s,rate_rps,cv\n600,1,1\n0,1,1\n600,2,1\n", "line 4: is of the same time as a line above"),
         (

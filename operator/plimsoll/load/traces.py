@@ -277,7 +277,8 @@ def _times(
 ) -> Times:
     order, rows, said = _order(rows, columns.at, name)
     clock, first = Clock(columns.at, columns.unit_s, order), first_of(rows, name)
-    if not columns.said and even(at for _, row in first if (at := clock.moment_or_none(row)) is not None):
+    seen = [at for _, row in first if (at := clock.moment_or_none(row)) is not None]
+    if seen and not columns.said and even(seen):
         raise LoadError(
             f"{name}: {above(head)}no column holds lengths, rates or counts, and its lines stand at even times, as samples do; where each is one "
             f"request, name their time arrival_s; {FORMS}"
