@@ -150,7 +150,7 @@ def _planned(cell: Cell, spec: dict[str, Any], inventory: Inventory) -> Scenario
 
 
 def _workload(trace: Trace) -> tuple[dict[str, Any], int]:
-    if isinstance(trace, RateTrace):
+    if not isinstance(trace, RequestTrace):
         return dict(RATES_LENGTHS), _ttft(
             round(lengths_of(Workload.model_validate(RATES_LENGTHS)).input.at(P99))
         )
@@ -177,7 +177,7 @@ def _percentiles(ordered: Sequence[int]) -> dict[str, int]:
 
 def _scale(trace: Trace, scenario: Scenario, size: Size) -> float:
     span = size.span_s(trace)
-    first = 1.0 if isinstance(trace, RequestTrace) else 2.0 / max(trace.rates)
+    first = 2.0 / max(trace.rates) if isinstance(trace, RateTrace) else 1.0
     sample = draw_arrivals(trace, scenario.lengths, seed=0, scale=first, span_s=span)
     world = replace(scenario.world(0), times=scenario.times, limits=scenario.limits)
     bins = work_of(sample, world)

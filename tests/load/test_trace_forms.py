@@ -118,7 +118,7 @@ def test_of_lines_with_unlike_fields_one_that_names_shared_beginnings_tells_the_
         ("a a", None),
         (
             "a b",
-            "x.csv: Model names several models ('a', 'b'), and all requests are taken for one's; keep the lines of the one that is meant",
+            "Model names several models ('a', 'b'), and all requests are taken for one's; keep the lines of the one that is meant",
         ),
         ("d c b a", "('a', 'b', 'c' and 1 more)"),
     ],

@@ -49,7 +49,7 @@ def test_a_rate_is_a_second_s_a_minute_s_or_an_hour_s_by_its_name(column: str, f
 def test_counts_are_of_the_time_until_the_next_line_and_the_last_as_long_as_others(column: str):
     found = rates(f"timestamp,{column}\n2026-11-23T10:00,60\n2026-11-23T10:01,120\n2026-11-23T10:02,30\n")
     assert list(found.lines) == [Rate(0, 1, 1), Rate(60, 2, 1), Rate(120, 0.5, 1)]
-    assert found.notes == ("x.csv: requests are counted by 60 seconds, and taken to come evenly within them",)
+    assert found.notes == ("requests are counted by 60 seconds, and taken to come evenly within them",)
 
 
 def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():
@@ -63,6 +63,43 @@ def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():
         Rate(660, 1, 1),
     ]
     assert "it leaves out 1 stretch of time, in which nobody is taken to come" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param(
+            "0 7 8 311 420 900",
+            id="all of them at times of their own, by which the shortest gap is no interval",
+        ),
+        pytest.param("0 61.5 400 1300 1333 4000", id="as somebody looked now and then"),
+        pytest.param("0 60 100 2000 4500 9000", id="with nothing in common"),
+    ],
+)
+def test_counts_at_irregular_times_are_refused_as_nothing_says_of_how_long_they_are(times: str):
+    """A count of 600 is ten a second or one in six, by whether the gap before it or after it is its own."""
+    said = refused("time,requests\n" + "".join(f"{at},600\n" for at in times.split()))
+    assert said.startswith("x.csv: counts stand at irregular times, ")
+    assert said.endswith(
+        "so nothing says of how long each is, since the line before or until the next: write rates (rate_rps), or count by one interval, with "
+        "0 where nobody came"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "usual"),
+    [
+        pytest.param("0 180 420 900 960 1800", 60, id="by the minute, most of them empty"),
+        pytest.param("0 120 180 300 900 960", 60, id="half of them"),
+        pytest.param("0 58.9 120.2 179.5 240.1", 60, id="about every minute"),
+        pytest.param("0 2678400 5097600 7776000 10368000", 2419200, id="by the month"),
+        pytest.param("0 86400 172800 255600 342000", 86400, id="by the day, of which one has 23 hours"),
+        pytest.param("0 60 120 180 240 300 617 677 737", 60, id="in two parts, off beat"),
+    ],
+)
+def test_counts_by_an_interval_are_read_though_lines_are_left_out_or_not_on_time(times: str, usual: float):
+    found = rates("time,requests\n" + "".join(f"{at},600\n" for at in times.split()))
+    assert max(one.per_second for one in found.lines) == pytest.approx(600 / usual, rel=0.05)
 
 
 def test_large_numbers_may_be_shortened_as_dashboards_do_and_days_be_dates():
@@ -97,7 +134,7 @@ def test_a_column_of_a_dashboard_is_taken_for_requests_a_second_and_that_is_said
     assert list(found.lines) == [Rate(0, 1.25, 1), Rate(60, 2.5, 1)]
     (note,) = found.notes
     assert note == (
-        'x.csv: nothing says what {model="chat"} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else '
+        'nothing says what {model="chat"} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else '
         "rate_rpm (a minute) or requests (counted by interval)"
     )
 
@@ -153,7 +190,7 @@ def test_a_sign_before_a_rate_does_no_harm():
 def test_lines_of_a_dashboard_without_a_value_are_passed_over_and_counted():
     found = rates("Time,rate_rps\n0,1.5\n60,\n120,NaN\n180,2\n")
     assert list(found.lines) == [Rate(0, 1.5, 1), Rate(180, 2, 1)]
-    assert found.notes == ("x.csv: 2 lines hold no value: the rate before them is taken to go on",)
+    assert found.notes == ("2 lines hold no value: the rate before them is taken to go on",)
 
 
 def test_whole_numbers_of_which_nothing_says_what_they_count_are_refused():
@@ -164,8 +201,9 @@ def test_whole_numbers_of_which_nothing_says_what_they_count_are_refused():
 
 
 FORMS = (
-    "a trace has requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids]), rates (t_s,rate_rps[,cv]; rate_rpm is a minute's, "
-    "rate_rph an hour's), counts by interval (time,requests), or is what Prometheus answers to query_range"
+    "a trace has requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids]), their times alone (arrival_s), rates "
+    "(t_s,rate_rps[,cv]; rate_rpm is a minute's, rate_rph an hour's), counts by interval (time,requests), or is what Prometheus answers to query_range "
+    "or Grafana shows as the JSON of a panel's data"
 )
 
 
@@ -200,7 +238,7 @@ def test_of_lines_that_sum_up_several_requests_it_is_said_that_each_is_taken_for
         ["time,Requests,prompt_tokens,completion_tokens\n", "0,1,5,6\n", "60,120,48000,9000\n"], "x"
     )
     assert found.notes == (
-        "x: Requests is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed",
+        "Requests is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed",
     )
     assert len(list(found.lines)) == 2
 

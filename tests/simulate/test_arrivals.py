@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from plimsoll.simulate.arrivals import ASSUMED_TAIL, P95, P99, Length, Lengths, draw_arrivals
-from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, expected, load, load_trace
+from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, TimeTrace, expected, load, load_trace
 
 LENGTHS = Lengths(input=Length(500, 0.8), output=Length(100, 0.5))
 
@@ -161,6 +161,8 @@ def test_the_busiest_window_is_found():
         ("arrival_s,input_tokens,output_tokens\nx,1,1\n", "line 2"),
         ("t_s,rate_rps,cv\n0,0,1\n600,0,1\n", "its rate is never above 0"),
         ("t_s,rate_rps\n", "holds no rate"),
+        ("time,path\n", "holds no request"),
+        ("time,user\n", "holds no request"),
         ("t_s,rate_rps,cv\n600,1,1\n0,x,1\n", "line 3"),
         ("t_s,rate_rps,cv\n600,1,1\n0,1,1\n600,2,1\n", "line 4: is of the same time as a line above"),
         (
@@ -199,3 +201,26 @@ def test_how_many_requests_a_part_will_be_is_known_before_they_are_drawn():
 def test_a_file_that_is_not_there_says_so(tmp_path: Path):
     with pytest.raises(BadTrace, match="cannot be read"):
         load_trace(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_times_alone_are_replayed_with_lengths_that_are_drawn(scale: float):
+    came = TimeTrace(name="log", at=array("d", (float(place) for place in range(3000))))
+    drawn = draw_arrivals(came, LENGTHS, seed=1, scale=scale)
+    assert len(drawn) == pytest.approx(3000 * scale, rel=0.1)
+    assert list(drawn.at) == sorted(drawn.at)
+    assert sorted(drawn.inputs)[len(drawn) // 2] == pytest.approx(500, rel=0.1)
+    assert sorted(drawn.outputs)[len(drawn) // 2] == pytest.approx(100, rel=0.1)
+    assert expected(came, 0, came.span_s, scale) == pytest.approx(3000 * scale)
+    if scale == 1.0:
+        assert drawn.at == came.at
+        assert draw_arrivals(came, LENGTHS, seed=1, begin_s=100, span_s=50).at == array("d", range(50))
+
+
+def test_a_log_without_lengths_is_loaded_in_order(tmp_path: Path):
+    file = tmp_path / "log.csv"
+    file.write_text("time,path\n12,a\n10,b\n17,c\n")
+    loaded = load(file)
+    assert isinstance(loaded.trace, TimeTrace)
+    assert (list(loaded.trace.at), loaded.moved) == ([0, 2, 7], 1)
+    assert loaded.notes[0].startswith("log.csv: no column holds lengths")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 import pytest
 
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.overlong import overlong
 
-DRAWN = "; their lengths were drawn around those of spec.workload, the longest beyond its percentiles: lower ones there have them drawn shorter"
+DRAWN = (
+    "; the trace does not hold their lengths, and those that spec.workload declares reach as far: lower percentiles there have them drawn "
+    "shorter"
+)
 
 
 def of(*lengths: tuple[int, int]) -> Arrivals:
@@ -62,6 +66,15 @@ def test_lengths_that_were_drawn_may_be_declared_shorter():
     (told,) = overlong(of(*FITTING, (5000, 100)), 4096, 131_072, drawn=True)
     assert told.startswith("1 of 3 prompts has 4,096 tokens")
     assert told.endswith(f"workload.contextTokens: 5100 takes all of them with their answers{DRAWN}")
+
+
+def test_lengths_that_were_drawn_anew_are_told():
+    assert list(overlong(replace(of(*FITTING), shortened=1), 4096, 131_072, drawn=True)) == [
+        (
+            "1 of 2 requests was drawn anew to be no longer than 4,096 tokens (max_model_len), prompt and answer together, as a client's are: "
+            "beyond the percentiles of spec.workload lengths are a guess, and whether yours are longer only a trace that holds them tells"
+        )
+    ]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ DURATION_S = 60.0
     "trace_file",
     type=click.Path(),
     metavar="FILE",
-    help="Requests or rates of a CSV file, .gz too.",
+    help="Requests, their times alone or rates of a CSV file, .gz too.",
 )
 @click.option(
     "--burstiness",
@@ -178,7 +178,7 @@ def _looked_at(trace: str) -> Path:
         raise BadInput("--trace -: is looked at before it is played, so name a file")
     try:
         with open_trace(path) as read:
-            note(read.notes)
+            note(f"{path}: {one}" for one in read.notes)
     except LoadError as error:
         raise BadInput(f"--trace: {error}") from None
     return path

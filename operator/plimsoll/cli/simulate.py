@@ -80,8 +80,9 @@ class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before 
     type=click.Path(),
     metavar="FILE",
     help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them), "
-    "rates (t_s,rate_rps[,cv]), counts by interval (time,requests), or Prometheus' query_range; CSV or JSON lines, gzipped or not; - is "
-    "stdin. Dates and Unix times will do.",
+    "their times alone (lengths are then those of spec.workload, as of rates), rates (t_s,rate_rps[,cv]), counts by interval "
+    "(time,requests), Prometheus' query_range, or a Grafana panel's JSON; CSV or JSON lines, gzipped or not; - is stdin. "
+    "Dates and Unix times will do.",
 )
 @click.option(
     "--name",

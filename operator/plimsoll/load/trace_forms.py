@@ -14,17 +14,20 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, Row, rate_columns
+from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, rate_columns
+from plimsoll.load.trace_times import UNIX_FROM, UNIX_IN
+from plimsoll.load.trace_values import Row, number_or_none, short
 
 REQUEST_HEAD: Final = "arrival_s,input_tokens,output_tokens[,prefix_block_ids]"
+SOURCES: Final = "around those of spec.workload (simulate) or by --input-tokens and --output-tokens (bench)"
+"""Where lengths come from that a trace does not hold."""
 FORMS: Final = (
-    f"a trace has requests ({REQUEST_HEAD}), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
-    "(time,requests), or is what Prometheus answers to query_range"
+    f"a trace has requests ({REQUEST_HEAD}), their times alone (arrival_s), rates ({RATE_HEAD}; rate_rpm is a minute's, rate_rph an hour's), counts by interval "
+    "(time,requests), or is what Prometheus answers to query_range or Grafana shows as the JSON of a panel's data"
 )
 """The end of a sentence on what is not read."""
 
@@ -39,25 +42,24 @@ _BLOCKS: Final = ("prefixblockids", "hashids")
 _MODEL: Final = ("model", "modelname", "modelgroup")
 _GATHERED: Final = ("requests", "requestcount", "numrequests", "nrequests", "count", "count(*)")
 """Of tables whose lines sum up several requests."""
+_ARRIVALS: Final = ("arrivals", "arrivalms")
+"""Times of which the name says that they are of requests."""
+_SINCE: Final = "t_s"
+"""Our own name for the times of rates."""
+_LENGTH: Final = re.compile(
+    r"token|prompt|completion|input|output|generat|context|len(?:gth)?s?\b|\b(?:in|out)\b", re.IGNORECASE
+)
+"""Within the name of a column that may hold lengths."""
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
 _BAILIAN: Final = "chatid"
 """A column by which Qwen-Bailian's traces are known. They have Mooncake's names, but seconds, and blocks of 16 tokens."""
 
-_PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-
-UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
-"""Pairs of the least number that is a Unix time in ns, us or ms, and that unit. In a larger unit it would be thousands of years ahead."""
-UNIX_FROM: Final = 1e9
-"""The least number that is taken for a Unix time in seconds (of 2001 and later). As ms since the beginning of a trace it would be its twelfth
-day."""
 MOST_PER_S: Final = 100.0
 """Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
 NAMED: Final = 3
 """Models that are told by name."""
-MOST_TOKENS: Final = 100_000_000
-MOST_CV: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,41 +75,26 @@ class RequestColumns:
     """A column that says of how many requests a line is."""
 
 
-def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeColumns:
+    """Of requests that came, and of which no length is known."""
+
+    at: str
+    unit_s: float
+    said: bool
+    """Whether the name says that the times are of requests."""
+    model: str | None = None
+
+
+def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | TimeColumns | str:
     """The columns of a trace by the names in its head, or a sentence on what is missing."""
-    known: dict[str, str] = {}
-    twice: dict[str, str] = {}
-    # Names without dots first, as they count before those of which the last part does.
-    for name in sorted(head, key=lambda one: "." in one):
-        folded = _folded(name)
-        if folded in known and ("." in known[folded]) == ("." in name):
-            twice.setdefault(folded, name)
-        known.setdefault(folded, name)
-
-    def called(names: Iterable[str]) -> str | None:
-        return next((known[name] for name in names if name in known), None)
-
-    def doubled(*used: str | None) -> str | None:
-        """A sentence on a column that is read and whose name occurs twice, as it is not known which is meant."""
-        both = next((name for name in used if name is not None and _folded(name) in twice), None)
-        if both is None:
-            return None
-        return f"two columns are called {both.strip()} and {twice[_folded(both)].strip()}; keep the one that is meant"
-
+    names = _Head.of(head)
+    known, called, doubled = names.known, names.called, names.doubled
     at, prompt, answer = called(_AT), called(_INPUT), called(_OUTPUT)
     if "raterps" in known or (prompt is None and answer is None):
-        since = called(("ts", *_AT))
-        if since is None and "raterps" in known:
-            return f"no column says when; {FORMS}"
-        found = (
-            None
-            if since is None
-            else rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
-        )
+        found = _without_lengths(names)
         if found is not None:
-            return doubled(found.at, found.rate, found.cv) or found
-        if "ts" in known:
-            return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
+            return found
     if at is None and prompt is None and answer is None:
         return f"no column says when, as time does; {FORMS}"
     missing = [
@@ -116,7 +103,13 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         if found is None
     ]
     if at is None or prompt is None or answer is None:
-        return f"no column is {' or '.join(missing)}; {FORMS}"
+        either = prompt or answer
+        drawn = (
+            ""
+            if at is None or either is None
+            else f"without {either.strip()} too, lengths are drawn as for rates, {SOURCES}; "
+        )
+        return f"no column is {' or '.join(missing)}; {drawn}{FORMS}"
     bailian = _BAILIAN in known
     mooncake = not bailian and _folded(at) == "timestamp" and _folded(prompt) == _MOONCAKE
     shared = None if bailian else called(_BLOCKS)
@@ -131,6 +124,54 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    known: Mapping[str, str]
+    """The names as they stand, by how they are folded."""
+    twice: Mapping[str, str]
+
+    @staticmethod
+    def of(head: Iterable[str]) -> _Head:
+        known: dict[str, str] = {}
+        twice: dict[str, str] = {}
+        # Names without dots first, as they count before those of which the last part does.
+        for name in sorted(head, key=lambda one: "." in one):
+            folded = _folded(name)
+            if folded in known and ("." in known[folded]) == ("." in name):
+                twice.setdefault(folded, name)
+            known.setdefault(folded, name)
+        return _Head(known, twice)
+
+    def called(self, names: Iterable[str]) -> str | None:
+        return next((self.known[name] for name in names if name in self.known), None)
+
+    def doubled(self, *used: str | None) -> str | None:
+        """A sentence on a column that is read and whose name occurs twice, as it is not known which is meant."""
+        both = next((name for name in used if name is not None and _folded(name) in self.twice), None)
+        if both is None:
+            return None
+        return f"two columns are called {both.strip()} and {self.twice[_folded(both)].strip()}; keep the one that is meant"
+
+
+def _without_lengths(names: _Head) -> RateColumns | TimeColumns | str | None:
+    """Rates, counts, or times alone; a sentence where it is known what is missing, and None where it is not."""
+    known, at = names.known, names.called(_AT)
+    since = names.called(("ts", *_AT))
+    if since is None:
+        return f"no column says when; {FORMS}" if "raterps" in known else None
+    rates = rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
+    model = names.called(_MODEL)
+    if rates is not None and not rates.said and (_folded(since) in _ARRIVALS or rates.rate == model):
+        rates = None
+    if rates is not None:
+        return names.doubled(rates.at, rates.rate, rates.cv) or rates
+    if at is None or at.strip().lower() == _SINCE:
+        return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
+    others = (name for name in known.values() if name != at)
+    times = TimeColumns(at=at, unit_s=_unit_s(at), said=_folded(at) in _ARRIVALS, model=model)
+    return names.doubled(at) or _unread_lengths(others) or times
+
+
 def head_of(rows: Iterable[Row]) -> Iterable[str]:
     """The names that count of lines that have each their own: those of a line that is a request, as others, of failures, may call something
     else the same. Where none is one, all names."""
@@ -141,6 +182,17 @@ def head_of(rows: Iterable[Row]) -> Iterable[str]:
     return max(found, key=lambda one: (one[1].blocks is not None, one[1].model is not None))[0]
 
 
+def _unread_lengths(others: Iterable[str]) -> str | None:
+    """A sentence on a column that may hold the lengths that no known one does."""
+    like = next((name for name in others if _LENGTH.search(name.replace("_", " "))), None)
+    if like is None:
+        return None
+    return (
+        f"no column is input_tokens or output_tokens, and {like.strip()} may hold lengths: name it so, or leave it out to have lengths drawn "
+        f"as for rates; {FORMS}"
+    )
+
+
 def _unit_s(at: str) -> float:
     return 1e-3 if _folded(at) in _IN_MS else 1.0
 
@@ -148,7 +200,7 @@ def _unit_s(at: str) -> float:
 def unit_of(rows: Iterable[Row], at: str) -> tuple[float, str] | None:
     """The unit of times whose column does not name it, guessed from the times, with a sentence on the guess. None where they are dates, or
     so large that they can only be Unix times."""
-    times = [time for row in rows if (time := _number(row.get(at))) is not None]
+    times = [time for row in rows if (time := number_or_none(row.get(at))) is not None]
     if not times or times[0] >= UNIX_IN[-1][0]:
         return None
     span = max(times) - min(times)
@@ -169,117 +221,16 @@ def mixed(rows: Iterable[Row], model: str) -> str | None:
     if len(models) < 2:
         return None
     more = "" if len(models) <= NAMED else f" and {len(models) - NAMED} more"
-    named = ", ".join(map(_short, models[:NAMED]))
+    named = ", ".join(map(short, models[:NAMED]))
     return f"{model} names several models ({named}{more}), and all requests are taken for one's; keep the lines of the one that is meant"
 
 
 def of_several(rows: Iterable[Row], gathered: str) -> str | None:
     """A sentence on lines that are of several requests each; None where none is."""
-    if all((_number(row.get(gathered)) or 0.0) <= 1 for row in rows):
+    if all((number_or_none(row.get(gathered)) or 0.0) <= 1 for row in rows):
         return None
     return f"{gathered} is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed"
 
 
-def _number(held: object) -> float | None:
-    try:
-        value = float(str(held))
-    except ValueError:
-        return None
-    return value if 0 <= value < float("inf") else None
-
-
 def _folded(name: str) -> str:
     return name.rpartition(".")[2].strip().lower().replace("_", "").replace(" ", "")
-
-
-def moment(row: Row, column: str, unit_s: float = 1.0) -> float:
-    """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
-    text = _said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        return _date(column, text)
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"{column} is {_short(text)}; it must be a number that is not negative, or a date")
-    return value * next((unit for least, unit in UNIX_IN if value >= least), unit_s)
-
-
-def began(row: Row, column: str, unit_s: float = 1.0) -> datetime | None:
-    """The date of a line, in its own zone or in none; None where its time is a number since some moment, or cannot be read."""
-    try:
-        text = _said(row, column)
-        at = moment(row, column, unit_s)
-        if _number(text) is None:
-            return _read_date(text)
-        return datetime.fromtimestamp(at, UTC) if at >= UNIX_FROM else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _date(column: str, text: str) -> float:
-    try:
-        read = _read_date(text)
-    except ValueError:
-        raise ValueError(
-            f"{column} is {_short(text)}; it must be seconds, a Unix time or a date as 2026-11-23T10:00:00Z"
-        ) from None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-
-
-def _read_date(text: str) -> datetime:
-    # As databases and languages write a zone: "10:00:00 UTC", "10:00:00 +0000".
-    plain = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
-    return datetime.fromisoformat(plain)
-
-
-def tokens(row: Row, column: str) -> int:
-    """A whole number of tokens, also where it is written as 374.0. 0 counts as 1, as there are no requests of nothing."""
-    text = _said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (0 <= value <= MOST_TOKENS and value.is_integer()):
-        raise ValueError(
-            f"{column} is {_short(text)}; it must be a whole number of tokens, 0 to {MOST_TOKENS:,}"
-        )
-    return max(1, int(value))
-
-
-def number(row: Row, column: str, most: float) -> float:
-    text = _said(row, column)
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most:
-        raise ValueError(
-            f"{column} is {_short(text)}; it must be a number that is not negative, at most {most:,.0f}"
-        )
-    return value
-
-
-def blocks(row: Row, column: str) -> tuple[int, ...]:
-    """The ids of a prompt's blocks: a list, or its text with ids separated by spaces, or by commas in brackets. It may be empty."""
-    held = row.get(column)
-    listed = held if isinstance(held, list) else str(held or "").strip("[] ").replace(",", " ").split()
-    try:
-        return tuple(int(one) for one in listed)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{column} is {_short(held)}; it must be whole numbers, separated by spaces"
-        ) from None
-
-
-def _said(row: Row, column: str) -> str:
-    held = row.get(column)
-    if held is None or held == "":
-        # A field within an object of JSON is called by its path, and lacks where a request failed.
-        kept = f"; jq -c 'select(.{column})' keeps those that have it" if _PATH.fullmatch(column) else ""
-        raise ValueError(f"{column} is missing; each line needs one{kept}")
-    return str(held).strip()
-
-
-def _short(held: object) -> str:
-    text = str(held)
-    return repr(text if len(text) <= 40 else f"{text[:40]}…")

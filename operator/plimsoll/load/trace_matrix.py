@@ -14,8 +14,8 @@ from math import isnan
 from typing import Any, Final
 
 from plimsoll.load.problems import LoadError
-from plimsoll.load.trace_forms import began
 from plimsoll.load.trace_rates import MOST_RATE, WIDE, Rate
+from plimsoll.load.trace_times import Clock
 
 NAMED: Final = 3
 """Series that are told by their labels."""
@@ -60,7 +60,7 @@ def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetim
         stretch, it = ("stretch", "it") if holes == 1 else ("stretches", "them")
         notes.append(f"{holes:,} {stretch} of time without a value: the rate before {it} is taken to go on")
     rates = [Rate(at - begin, added[at], 1.0) for at in times]
-    return rates, tuple(notes), began({"at": begin}, "at")
+    return rates, tuple(notes), Clock("at").began({"at": begin})
 
 
 def _series(held: object, name: str) -> Sequence[Mapping[str, Any]]:

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
+from plimsoll.load.trace_values import Row, plainly, short
 
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
 MOST_RATE: Final = 1_000_000.0
@@ -23,6 +24,11 @@ MOST_COUNT: Final = 1e9
 """Requests of an interval."""
 WIDE: Final = 1.5
 """A gap of so many usual ones is one in which lines are left out."""
+GRID_S: Final = 5.0
+"""The least interval that is known from all gaps being multiples of it, though few are of it alone. Irregular times in whole seconds are
+multiples of one or two seconds too, and hardly of more."""
+_ON_GRID: Final = 0.02
+"""How far from a multiple of it a gap may be, in intervals."""
 
 _SHORT: Final = {
     **dict.fromkeys(("raterps", "rps", "qps", "reqps", "cps"), 1.0),
@@ -41,15 +47,14 @@ _COUNTS: Final = (
 _UNSAID: Final = ("value", "rate", "requestrate")
 """Names that say that a number is meant, and not of what time."""
 _OTHER: Final = re.compile(
-    r"latenc|duration|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util", re.IGNORECASE
+    r"latenc|duration|elapsed|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util|spend|cost|price|status",
+    re.IGNORECASE,
 )
 """Within the name of a column that is of something else than requests."""
 _AMOUNT: Final = re.compile(r"([-+]?[0-9.]+(?:[eE][+-]?[0-9]+)?) *(?:(Mil|[kKM])(?=\s|$) *)?(.*)")
 _TIMES: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "Mil": 1e6}
 
 _NOTHING: Final = ("", "nan", "null", "undefined")
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,11 @@ def unit_beside(row: Row, column: str) -> float | None:
     return None if found is None else _unit(found)
 
 
+def unit_named(unit: str) -> float | None:
+    """What a number of 1 is in requests a second, by the name of its unit; None where that is of something else."""
+    return _per_second(unit.strip().lower().replace(" ", ""))
+
+
 def is_number(row: Row, column: str) -> bool:
     found = _AMOUNT.fullmatch(_text(row, column))
     return found is not None and (not found[3] or _unit(found) is not None)
@@ -134,9 +144,8 @@ def per_second(row: Row, columns: RateColumns) -> float:
             unit = None
         value = -1.0 if unit is None else value * unit / each
     if not 0 <= value <= most:
-        short = repr(text if len(text) <= 40 else f"{text[:40]}…")
         raise ValueError(
-            f"{columns.rate} is {short}; it must be a number that is not negative, at most {most:,.0f}"
+            f"{columns.rate} is {short(text)}; it must be a number that is not negative, at most {most:,.0f}{plainly(text)}"
         )
     return value * each
 
@@ -145,7 +154,8 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     """Rates from lines that hold a count where a rate would stand, in the same order, with a sentence on what is taken.
 
     A count is of the time until the next line, and the last of what is usual. A table that groups by the minute has no line for a minute in
-    which nobody came, so a longer gap is the usual time and then nothing.
+    which nobody came, so a longer gap is the usual time and then nothing. Where there is no usual time, LoadError is raised: whether a count
+    is then of the gap before it or of the one after it, no line says, and its rate may be many times as much by the one as by the other.
     """
     if len(counts) < 2:
         raise LoadError(
@@ -156,6 +166,11 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     often = Counter(round(gap, 3) for gap in gaps)
     # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
     usual = min(often.items(), key=lambda one: (-one[1], one[0]))[0] or min(gaps)
+    if not _by_one(gaps, usual):
+        raise LoadError(
+            f"{name}: counts stand at irregular times, {min(gaps):,g} to {max(gaps):,g} seconds apart, so nothing says of how long each is, since "
+            "the line before or until the next: write rates (rate_rps), or count by one interval, with 0 where nobody came"
+        )
     lasts = dict(zip(ordered, gaps, strict=False))
     found: list[Rate] = []
     holes = 0
@@ -177,12 +192,22 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     return found, said
 
 
+def _by_one(gaps: Sequence[float], usual: float) -> bool:
+    """Whether lines stand about one interval apart, but for some that are left out; or, where most are, on the grid of one."""
+    about = sum(usual / WIDE <= gap <= WIDE * usual for gap in gaps)
+    beats = [gap / usual for gap in gaps]
+    return 2 * about >= len(gaps) or (
+        usual >= GRID_S and all(abs(one - round(one)) <= _ON_GRID for one in beats)
+    )
+
+
 def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:
     """The sentence on numbers of which nothing says what they count; raises LoadError where a guess would be no better than another."""
     others = "rate_rpm (a minute) or requests (counted by interval)"
     if all(one.per_second.is_integer() for one in lines):
         raise LoadError(
-            f"{name}: nothing says what {column} counts, and whole numbers may be rates or counts: name it rate_rps (a second), {others}"
+            f"{name}: nothing says what {column} counts, and whole numbers may be rates or counts: name it rate_rps (a second), {others}; where each line is "
+            "one request, name its time arrival_s"
         )
     return f"nothing says what {column} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else {others}"
 

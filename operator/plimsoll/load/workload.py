@@ -15,7 +15,7 @@ from plimsoll.load.arrivals import arrivals, changing
 from plimsoll.load.chance import seeded
 from plimsoll.load.lengths import Lengths
 from plimsoll.load.trace_rates import Rate
-from plimsoll.load.traces import Arrived, Requests, open_trace
+from plimsoll.load.traces import Arrived, Requests, Times, open_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class OpenLoop:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The requests or rates of a trace."""
+    """The requests, their times, or the rates of a trace."""
 
     path: Path
     speed: float = 1.0
@@ -60,7 +60,7 @@ Pattern = ClosedLoop | OpenLoop | Replay
 class Workload:
     pattern: Pattern
     input_tokens: Lengths
-    """Lengths of prompts. Requests of a trace have lengths of their own."""
+    """Lengths of prompts. Requests of a trace have lengths of their own where it holds any."""
     output_tokens: Lengths
     prefix_tokens: int = 0
     """Tokens at the beginning of every prompt that it shares with others. They are a part of input_tokens."""
@@ -97,6 +97,8 @@ def asks(workload: Workload) -> Iterator[Iterator[Ask]]:
     with open_trace(pattern.path) as trace:
         if isinstance(trace, Requests):
             yield _replayed(trace.lines, pattern)
+        elif isinstance(trace, Times):
+            yield _drawn(workload, (line.at / pattern.speed for line in trace.lines))
         else:
             yield _drawn(workload, changing(_faster(trace.lines, pattern), seeded(workload.seed, "arrivals")))
 

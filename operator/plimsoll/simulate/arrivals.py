@@ -1,4 +1,4 @@
-"""Who arrives when, and with how much: a trace brought to size and, where it holds rates only, drawn by seed.
+"""Who arrives when, and with how much: a trace brought to size and, where it holds times or rates only, drawn by seed.
 
 Every policy of a comparison gets the same arrivals, so they are drawn once and kept as plain columns.
 """
@@ -8,20 +8,22 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from math import exp, log, sqrt
+from dataclasses import dataclass, replace
+from math import ceil, exp, log, sqrt
 from random import Random
+from statistics import NormalDist
 from typing import Final
 
 from plimsoll.load.arrivals import changing
 from plimsoll.load.trace_rates import Rate
-from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace
+from plimsoll.simulate.traces import RateTrace, RequestTrace, TimeTrace, Trace
 
 P95: Final = 1.6449
 """Standard deviations from the median to the 95th percentile of a normal distribution."""
 P99: Final = 2.3263
 ASSUMED_TAIL: Final = 3.0
 """p95 over p50 of lengths where only one is known: real conversations have 3 to 5."""
+_NORMAL: Final = NormalDist()
 COPY_SPREAD_S: Final = 10.0
 """How far copies of a request are moved when a trace is made larger: its bursts stay, its instants do not."""
 
@@ -34,6 +36,8 @@ class Length:
     sigma: float
     tail: float | None = None
     """The sigma of lengths above p95, where both p95 and p99 are known: limits cut tails short, and few make them long."""
+    known: float = 0.0
+    """Standard deviations to the highest percentile that is known. What lies beyond is a guess."""
 
     @staticmethod
     def by(p50: float | None, p95: float | None, p99: float | None, otherwise: float) -> Length:
@@ -46,14 +50,15 @@ class Length:
         elif upper is not None:
             p50 = upper[0] / exp(sigma * upper[1])
         tail = None if p95 is None or p99 is None else max(0.0, log(p99 / p95) / (P99 - P95))
-        return Length(otherwise if p50 is None else p50, sigma, tail)
+        known = 0.0 if upper is None else P95 if p99 is None else P99
+        return Length(otherwise if p50 is None else p50, sigma, tail, known)
 
     def less(self, tokens: int) -> Length:
         """Without so many tokens of each: a part that all have in common leaves the same percentiles together with the rest."""
         if not tokens:
             return self
         p50, p95, p99 = (max(1.0, self.at(far) - tokens) for far in (0.0, P95, P99))
-        return Length.by(p50, p95, None if self.tail is None else p99, p50)
+        return replace(Length.by(p50, p95, None if self.tail is None else p99, p50), known=self.known)
 
     def draw(self, random: Random) -> int:
         return max(1, round(self.at(random.gauss(0.0, 1.0))))
@@ -63,6 +68,21 @@ class Length:
         if self.tail is None or deviations <= P95:
             return self.median * exp(self.sigma * deviations)
         return self.median * exp(self.sigma * P95 + self.tail * (deviations - P95))
+
+    @property
+    def highest_known(self) -> float:
+        return self.at(self.known)
+
+    def draw_beyond(self, most: float, random: Random) -> int:
+        """A length above the highest that is known, and at most `most`."""
+        low, high = _NORMAL.cdf(self.known), _NORMAL.cdf(self._deviations(most))
+        return min(int(most), round(self.at(_NORMAL.inv_cdf(random.uniform(low, high)))))
+
+    def _deviations(self, tokens: float) -> float:
+        """Of a length above the highest that is known."""
+        from_p95 = self.tail is not None
+        sigma, begin = (self.tail, P95) if from_p95 else (self.sigma, 0.0)
+        return begin + log(tokens / self.at(begin)) / sigma if sigma else begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +94,26 @@ class Lengths:
     shared_tokens: int = 0
     """Tokens at the start of every prompt that all have in common."""
 
+    def draw(self, random: Random) -> tuple[int, int]:
+        given = self.input.draw(random) + self.shared_tokens
+        return given, self.output.draw(random)
+
+    def within(self, pair: tuple[int, int], limit: int, random: Random) -> tuple[int, int]:
+        """A prompt and its answer that have at most `limit` tokens together, as a client's are bounded by the context. Only what is beyond the
+        highest percentiles that are known is drawn anew, so that these stay; where they leave no room, the pair stays too."""
+        given, asked = pair
+        prompt, shared = given - self.shared_tokens, self.shared_tokens
+        least_asked = min(asked, ceil(self.output.highest_known))
+        room = limit - shared - least_asked
+        if prompt > room:
+            if prompt <= self.input.highest_known or room <= self.input.highest_known:
+                return pair
+            prompt = self.input.draw_beyond(room, random)
+        room = limit - shared - prompt
+        if asked > room > self.output.highest_known:
+            asked = self.output.draw_beyond(room, random)
+        return prompt + shared, min(asked, room)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
@@ -83,6 +123,8 @@ class Arrivals:
     outputs: array[int]
     prefixes: list[tuple[int, ...]] | None
     span_s: float
+    shortened: int = 0
+    """Requests whose lengths were drawn anew, as they were longer than the context."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -121,8 +163,10 @@ def draw_arrivals(
     scale: float = 1.0,
     begin_s: float = 0.0,
     span_s: float | None = None,
+    limit: int | None = None,
 ) -> Arrivals:
-    """`scale` times the trace's traffic, from `begin_s` on, for `span_s` or to its end.
+    """`scale` times the trace's traffic, from `begin_s` on, for `span_s` or to its end. Lengths that the trace does not hold are drawn so
+    that prompt and answer have at most `limit` tokens, as far as `lengths` leaves that open.
 
     A trace of rates that is made smaller becomes what a random part of its requests would be: bursts keep their length
     and their share of the rate, so that few requests are less bursty than many. Made larger, it keeps its figures.
@@ -131,12 +175,18 @@ def draw_arrivals(
     random = Random(f"arrivals {seed}")  # noqa: S311 - a simulation, repeatable by its seed
     if isinstance(trace, RequestTrace):
         return _replayed(trace, random, scale, begin_s, end_s)
+    # Another chance, so that requests which fit are the same for any limit.
+    again, shortened = Random(f"lengths {seed}"), 0  # noqa: S311
     at, inputs, outputs = array("d"), array("q"), array("q")
     prefix = (0,) * 0 if lengths.shared_tokens < 512 else tuple(range(-(lengths.shared_tokens // 512), 0))
-    for moment in changing(_steps(trace, scale, begin_s, end_s), random):
-        at.append(moment - begin_s)
-        inputs.append(lengths.input.draw(random) + lengths.shared_tokens)
-        outputs.append(lengths.output.draw(random))
+    for moment in _moments(trace, random, scale, begin_s, end_s):
+        pair = lengths.draw(random)
+        if limit is not None and sum(pair) > limit:
+            fitting = lengths.within(pair, limit, again)
+            shortened, pair = shortened + (fitting != pair), fitting
+        at.append(moment)
+        inputs.append(pair[0])
+        outputs.append(pair[1])
     return Arrivals(
         trace=trace.name,
         at=at,
@@ -144,7 +194,17 @@ def draw_arrivals(
         outputs=outputs,
         prefixes=[prefix] * len(at) if prefix else None,
         span_s=end_s - begin_s,
+        shortened=shortened,
     )
+
+
+def _moments(
+    trace: TimeTrace | RateTrace, random: Random, scale: float, begin_s: float, end_s: float
+) -> Iterable[float]:
+    """When somebody comes, since the beginning of the part."""
+    if isinstance(trace, TimeTrace):
+        return [moment for moment, _, _ in _copied(trace.at, random, scale, begin_s, end_s)]
+    return (moment - begin_s for moment in changing(_steps(trace, scale, begin_s, end_s), random))
 
 
 def _steps(trace: RateTrace, scale: float, begin_s: float, end_s: float) -> Iterator[Rate]:
@@ -158,29 +218,37 @@ def _steps(trace: RateTrace, scale: float, begin_s: float, end_s: float) -> Iter
 
 
 def _replayed(trace: RequestTrace, random: Random, scale: float, begin_s: float, end_s: float) -> Arrivals:
-    """Every request as often as the scale says, the broken part by chance; further copies a little apart."""
-    whole, part = divmod(scale, 1.0)
-    span_s = end_s - begin_s
-    spread_s = min(COPY_SPREAD_S, span_s)
-    rows: list[tuple[float, int, int]] = []
-    for row in range(bisect_left(trace.at, begin_s), bisect_left(trace.at, end_s)):
-        copies = int(whole) + (random.random() < part)
-        for copy in range(copies):
-            moment = trace.at[row] - begin_s
-            if copy:
-                # Thrown back at both ends: what would lie beyond one would else come in the very same instant.
-                moment = abs(moment + random.uniform(-spread_s, spread_s))
-                moment = min(moment, 2 * span_s - moment)
-            rows.append((moment, row, copy))
-    rows.sort()
+    rows = _copied(trace.at, random, scale, begin_s, end_s)
     return Arrivals(
         trace=trace.name,
         at=array("d", (moment for moment, _, _ in rows)),
         inputs=array("q", (trace.inputs[row] for _, row, _ in rows)),
         outputs=array("q", (trace.outputs[row] for _, row, _ in rows)),
         prefixes=None if trace.prefixes is None else _blocks(trace.prefixes, rows),
-        span_s=span_s,
+        span_s=end_s - begin_s,
     )
+
+
+def _copied(
+    at: Sequence[float], random: Random, scale: float, begin_s: float, end_s: float
+) -> list[tuple[float, int, int]]:
+    """Every request as often as the scale says, the broken part by chance; further copies a little apart. When each comes, which line it
+    is, and which copy."""
+    whole, part = divmod(scale, 1.0)
+    span_s = end_s - begin_s
+    spread_s = min(COPY_SPREAD_S, span_s)
+    rows: list[tuple[float, int, int]] = []
+    for row in range(bisect_left(at, begin_s), bisect_left(at, end_s)):
+        copies = int(whole) + (random.random() < part)
+        for copy in range(copies):
+            moment = at[row] - begin_s
+            if copy:
+                # Thrown back at both ends: what would lie beyond one would else come in the very same instant.
+                moment = abs(moment + random.uniform(-spread_s, spread_s))
+                moment = min(moment, 2 * span_s - moment)
+            rows.append((moment, row, copy))
+    rows.sort()
+    return rows
 
 
 def _blocks(

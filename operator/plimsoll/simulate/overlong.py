@@ -1,4 +1,4 @@
-"""Requests that are longer than the context that was planned for: how many, and what to declare for them."""
+"""Requests that are longer than the context that was planned for: how many, and what to declare for them; and those that were drawn to fit."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ from plimsoll.simulate.arrivals import Arrivals
 
 
 def overlong(arrivals: Arrivals, limit: int, ceiling: int, *, drawn: bool) -> Iterator[str]:
-    """A sentence for prompts that are refused and one for answers that are cut, as prompt and answer together may have `limit` tokens and the model
+    """A sentence for lengths that were drawn anew, one for prompts that are refused and one for answers that are cut, as prompt and answer together may have `limit` tokens and the model
     is made for `ceiling`. `drawn`: the trace does not say how long they are."""
     pairs = list(zip(arrivals.inputs, arrivals.outputs, strict=True))
     prompts = [prompt for prompt, _ in pairs if prompt >= limit]
     cut = sum(prompt < limit < prompt + answer for prompt, answer in pairs)
     need, asked = max(map(sum, pairs), default=0), len(pairs)
     shorter = (
-        "; their lengths were drawn around those of spec.workload, the longest beyond its percentiles: lower ones there have them drawn shorter"
+        "; the trace does not hold their lengths, and those that spec.workload declares reach as far: lower percentiles there have them drawn shorter"
         if drawn
         else ""
     )
+    if arrivals.shortened:
+        were = "was" if arrivals.shortened == 1 else "were"
+        yield (
+            f"{arrivals.shortened:,} of {asked:,} requests {were} drawn anew to be no longer than {limit:,} tokens (max_model_len), prompt and "
+            "answer together, as a client's are: beyond the percentiles of spec.workload lengths are a guess, and whether yours are longer only a "
+            "trace that holds them tells"
+        )
     if prompts:
         have, are = ("has", "is") if len(prompts) == 1 else ("have", "are")
         most = f", up to {max(prompts):,}," if max(prompts) > limit else ""

@@ -105,7 +105,8 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     if not report.lengths_from_trace and not scenario.lengths_declared:
         notes.append(
             "the trace holds no lengths and the resource declares none in full: what is missing is assumed "
-            f"(prompts around {scenario.lengths.input.median:.0f} tokens, answers around {scenario.lengths.output.median:.0f})"
+            f"(prompts around {scenario.lengths.input.median:.0f} tokens, answers around {scenario.lengths.output.median:.0f}); "
+            "declare spec.workload.inputTokens and outputTokens"
         )
     if scenario.slo.ttft_p99_s is None and scenario.slo.itl_p99_s is None:
         notes.append(

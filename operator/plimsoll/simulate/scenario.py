@@ -68,6 +68,11 @@ class Scenario:
     """What the plan warns of, a sentence each: what holds of the plan holds of its replay."""
 
     @property
+    def longest(self) -> int:
+        """Tokens of a prompt and its answer together that some replica takes."""
+        return max((one.site.limits.max_model_len for one in self.sets), default=self.limits.max_model_len)
+
+    @property
     def room(self) -> int:
         """Replicas that find devices; of several sets those that the budget leaves too."""
         return sum(one.site.room for one in self.sets) if self.sets else self.hardware.most

@@ -27,7 +27,13 @@ class Stages:
     def arrivals(self, seed: int) -> Arrivals:
         lengths = self.scenario.lengths
         return draw_arrivals(
-            self.trace, lengths, seed=seed, scale=self.scale, begin_s=self.begin_s, span_s=self.span_s
+            self.trace,
+            lengths,
+            seed=seed,
+            scale=self.scale,
+            begin_s=self.begin_s,
+            span_s=self.span_s,
+            limit=self.scenario.longest,
         )
 
     def world(self, seed: int) -> World:

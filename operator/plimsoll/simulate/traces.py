@@ -1,4 +1,4 @@
-"""Traffic from files, whole and in columns: requests one by one, or a rate every so often.
+"""Traffic from files, whole and in columns: requests one by one, with their lengths or without, or a rate every so often.
 
 How a file is read is `load.traces`; here it is kept in memory, for many runs over it. Arrivals are drawn by `arrivals`.
 """
@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_rates import Rate
-from plimsoll.load.traces import STDIN, Arrived, Rates, name_of, open_trace
+from plimsoll.load.traces import STDIN, Arrived, Came, Rates, Times, name_of, open_trace
 
 MOST_DAYS: Final = 366
 """A longer trace has a wrong date in it rather than a year's traffic, and would be simulated for hours."""
@@ -41,8 +41,20 @@ class RequestTrace:
 
     @property
     def span_s(self) -> float:
-        """To the last arrival, and a mean gap beyond."""
-        return self.at[-1] * (1 + 1 / max(1, len(self.at) - 1)) if self.at[-1] > 0 else 1.0
+        return _and_a_gap(self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeTrace:
+    """Requests whose lengths are not known."""
+
+    name: str
+    at: array[float]
+    began: datetime | None = None
+
+    @property
+    def span_s(self) -> float:
+        return _and_a_gap(self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +71,8 @@ class RateTrace:
         return self.at[-1] + last
 
 
-Trace = RequestTrace | RateTrace
-Line = TypeVar("Line", Arrived, Rate)
+Trace = RequestTrace | TimeTrace | RateTrace
+Line = TypeVar("Line", Arrived, Came, Rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +95,13 @@ def load(path: Path) -> Loaded:
     try:
         with open_trace(path, sorted_by_time=False) as read:
             # A report goes to others, to whom a path on this machine says nothing.
-            notes = tuple(one.replace(f"{name_of(path)}: ", f"{name}: ", 1) for one in read.notes)
+            notes = tuple(f"{name}: {one}" for one in read.notes)
             if isinstance(read, Rates):
                 rates, moved, before = _in_order(name, list(read.lines))
                 return Loaded(_rates(name, rates, _later(read.began, before)), moved, notes)
+            if isinstance(read, Times):
+                times, moved, before = _in_order(name, list(read.lines))
+                return Loaded(_times(name, times, _later(read.began, before)), moved, notes)
             lines, moved, before = _in_order(name, list(read.lines))
             return Loaded(_requests(name, lines, _later(read.began, before)), moved, notes)
     except LoadError as error:
@@ -95,11 +110,16 @@ def load(path: Path) -> Loaded:
 
 def expected(trace: Trace, begin_s: float, end_s: float, scale: float) -> float:
     """About how many requests a part of the trace will come to."""
-    if isinstance(trace, RequestTrace):
+    if not isinstance(trace, RateTrace):
         return scale * sum(begin_s <= at < end_s for at in trace.at)
     ends = (*trace.at[1:], trace.span_s)
     parts = zip(trace.at, ends, trace.rates, strict=True)
     return scale * sum(rate * max(0.0, min(end, end_s) - max(begin, begin_s)) for begin, end, rate in parts)
+
+
+def _and_a_gap(at: Sequence[float]) -> float:
+    """To the last arrival, and a mean gap beyond."""
+    return at[-1] * (1 + 1 / max(1, len(at) - 1)) if at[-1] > 0 else 1.0
 
 
 def _later(began: datetime | None, seconds: float) -> datetime | None:
@@ -141,6 +161,12 @@ def _requests(name: str, lines: list[Arrived], began: datetime | None) -> Reques
         prefixes=tuple(line.blocks for line in lines) if any(line.blocks for line in lines) else None,
         began=began,
     )
+
+
+def _times(name: str, lines: list[Came], began: datetime | None) -> TimeTrace:
+    if not lines:
+        raise BadTrace(f"{name}: holds no request")
+    return TimeTrace(name=name, at=array("d", (line.at for line in lines)), began=began)
 
 
 def _rates(name: str, lines: list[Rate], began: datetime | None) -> RateTrace:
