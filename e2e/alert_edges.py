@@ -18,6 +18,7 @@ from alert_cases import (
     RESTARTS,
     RUNNING,
     WAITING,
+    WAITING_BESIDE,
     Case,
     case,
     histogram,
@@ -110,6 +111,7 @@ EDGES: Final[Mapping[str, Edge]] = {
     "QUEUE_LEAST": Edge(lambda at: {WAITING: steady(at)}, ("QueueGrowth",)),
     "QUEUE_SOON": Edge(falling, ("QueueGrowth",)),
     "QUEUE_SHARE": Edge(lambda at: {WAITING: steady(400 * at), RUNNING: steady(400)}, ("QueueGrowth",)),
+    "QUEUE_UNEVEN": Edge(lambda at: {WAITING: steady(100), WAITING_BESIDE: steady(100 * at), RUNNING: steady(400)}, (), ("UnevenLoad",)),
     "SAMPLES": Edge(lambda at: first_tokens(2.9, at / 5), ("TTFTOverSLO",)),
     "SLO_ACT": Edge(
         lambda at: first_tokens(LIMITS["ttft_p99"] * at), ("TTFTOverSLO", "TTFTOverSLO!"), ("TTFTOverSLO",)

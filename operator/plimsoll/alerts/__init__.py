@@ -19,6 +19,7 @@ from plimsoll.alerts.queue_growth import QUEUE_GROWTH
 from plimsoll.alerts.tensor_parallel_stall import TENSOR_PARALLEL_STALL
 from plimsoll.alerts.ttft_over_slo import TTFT_OVER_SLO
 from plimsoll.alerts.turns_failing import TURNS_FAILING
+from plimsoll.alerts.uneven_load import UNEVEN_LOAD
 from plimsoll.alerts.waiting_for_gpus import WAITING_FOR_GPUS
 from plimsoll.alerts.waiting_for_nodes import WAITING_FOR_NODES
 
@@ -37,6 +38,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
     TENSOR_PARALLEL_STALL,
     TTFT_OVER_SLO,
     TURNS_FAILING,
+    UNEVEN_LOAD,
     WAITING_FOR_GPUS,
     WAITING_FOR_NODES,
 )

@@ -99,6 +99,8 @@ def ours(name: str, metric: Own, form: str = "{}") -> Record:
 KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
 RUNNING: Final = Record("llm:running:sum", total("running"))
 WAITING: Final = Record("llm:waiting:sum", total("waiting"))
+WAITING_MOST: Final = Record("llm:waiting:max", each("max", series("waiting", form=once)))
+WAITING_LEAST: Final = Record("llm:waiting:min", each("min", series("waiting", form=once)))
 FINISHED: Final = Record("llm:finished:increase5m", total("requestSuccess", form=increase))
 FAILED: Final = Record(
     "llm:failed:ratio5m",
@@ -124,8 +126,8 @@ RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increas
 RESTARTS_HOUR: Final = ours("llm:engine_restarts:increase1h", own.RESTARTS, "increase({}[1h])")
 
 RECORDS: Final = (
-    KV_USAGE, RUNNING, WAITING, FINISHED, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT,
-    REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
+    KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES,
+    ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 

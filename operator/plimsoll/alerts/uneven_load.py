@@ -1,0 +1,27 @@
+"""One replica has a queue while another has none: the number of replicas is not what is wrong, but who gets the requests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
+from plimsoll.alerts.records import SAME, WAITING_LEAST, WAITING_MOST
+from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_UNEVEN
+
+UNEVEN_LOAD: Final = Alert(
+    name="UnevenLoad",
+    summary=f"One replica of {WHO} has a queue while another has none.",
+    description=(
+        "{{ $value | humanize }} requests wait at one replica, and hardly any at another, which has room for them: clients keep their connections open, "
+        "and a Service leaves these where they are. Have a router that knows queues choose (spec.networking.gateway.endpointPicker), or clients "
+        "connect anew every minute or so. More replicas get requests only from those that do."
+    ),
+    levels=(
+        Level(
+            "warning",
+            f"{WAITING_MOST} > {QUEUE_LEAST} and {SAME} {WAITING_LEAST} < {SAME} ({QUEUE_UNEVEN} * {WAITING_MOST})",
+            "5m",
+            keeps=SWINGS,
+        ),
+    ),
+)
