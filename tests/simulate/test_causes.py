@@ -16,6 +16,7 @@ from plimsoll.simulate.policies.plimsoll import Plimsoll
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
 from plimsoll.simulate.tuning import Try, Variant
+from plimsoll.simulate.world import Clients
 from tests.simulate.test_advice import DAY_S, PLENTY, held_back, result
 from tests.simulate.test_several import mixed
 from tests.simulate.worlds import HARDWARE, LIMITS, SCENARIO, SLO, TIMES, joined, steady, world
@@ -88,6 +89,16 @@ def test_minutes_in_which_one_less_served_for_a_retune_are_told_as_the_retunes(s
     assert "while a replica started with other settings" in told(outcome)
 
 
+def test_minutes_in_which_one_replica_had_all_of_the_queue_are_told_as_uneven():
+    load, few = steady(FULL, 600.0), Clients(connections=1, lifetime_s=1e9)
+    outcome = Run(world=world(clients=few), arrivals=load, policy=Static(3), initial=3).outcome()
+    assert len([one for one in outcome.late if one.uneven]) >= 8
+    assert "while one replica had a queue and another had none" in told(outcome)
+    outcome = Run(world=world(), arrivals=steady(3 * FULL, 600.0), policy=Static(3), initial=3).outcome()
+    assert outcome.late
+    assert not any(one.uneven for one in outcome.late[2:]), "all of them have one"
+
+
 @pytest.mark.parametrize("window_s", [0.0, 600.0])
 def test_minutes_in_which_the_window_was_waited_for_are_told_as_its(window_s: float):
     law = Plimsoll(capacity=SCENARIO.capacity, slo=SLO, hardware=HARDWARE, up_window_s=window_s)
@@ -110,6 +121,8 @@ def test_minutes_in_which_the_window_was_waited_for_are_told_as_its(window_s: fl
         (Late(at=60, told=3, starting=0, rising=True), "a shorter one has them come sooner"),
         (Late(at=60, told=3, starting=2, rising=True), "scaling.upWindowSeconds (30) was waited for"),
         (Late(at=60, told=4, starting=2, rising=True), "while replicas were starting"),
+        (Late(at=60, told=4, starting=0, uneven=True), "one replica had a queue and another had none"),
+        (Late(at=60, told=3, starting=2, uneven=True), "while replicas were starting"),
         (Late(at=60, told=3, starting=2, crashed=True, refused=True), "a larger workload.contextTokens"),
     ],
 )

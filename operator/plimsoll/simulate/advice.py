@@ -22,7 +22,7 @@ from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.world import START_P90_S
 
 REFUSED, WAKING, BOUND, CRASHED, RETUNED = "refused", "waking", "bound", "crashed", "retuned"
-STARTING, RISING, OTHER = "starting", "rising", "other"
+STARTING, RISING, UNEVEN, OTHER = "starting", "rising", "uneven", "other"
 SHORT_S: Final = 2 * START_P90_S
 CALM_LEAST: Final = 5
 """Minutes that say something of a plan that nothing is missing to."""
@@ -202,6 +202,8 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
         RETUNED: "while a replica started with other settings in place of one that served: with a free GPU another one comes first, and "
         "tuning.mode 'off' leaves settings as planned",
         STARTING: f"while replicas were starting: {sooner} them there before the load, and a faster start helps as much",
+        UNEVEN: "while one replica had a queue and another had none: a router that knows queues (networking.gateway.endpointPicker) evens that "
+        "out, as do clients that connect anew every minute",
         RISING: f"while the load asked for more and scaling.upWindowSeconds ({scenario.up_window_s:,.0f}) was waited for: a shorter one "
         "has them come sooner",
         OTHER: "with every replica that was asked for ready: a lone long prompt, a burst of seconds, or a plan that is too slow for slo",
@@ -250,6 +252,8 @@ def _why(one: Late, most: int) -> str:
         return RISING
     if one.starting:
         return STARTING
+    if one.uneven:
+        return UNEVEN
     return BOUND if one.told >= most else OTHER
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_UNEVEN
 from plimsoll.control.situation import ReplicaState
 from plimsoll.simulate.estate import Estate
 
@@ -25,6 +26,8 @@ class Late:
     """Fewer served than were asked for, as one was starting with other settings."""
     rising: bool = False
     """The load asked for more replicas, and scaling.upWindowSeconds was not over yet."""
+    uneven: bool = False
+    """One replica had a queue while another had none, as the alert UnevenLoad has it."""
     refused: bool = False
     """Only prompts that are too long for any replica made it late."""
 
@@ -39,6 +42,7 @@ class Causes:
         """As of each minute's end."""
         self._crashed: set[int] = set()
         self._retuned: set[int] = set()
+        self._uneven: set[int] = set()
         self._long: Counter[int] = Counter()
 
     def arrivals(self, at: Sequence[float], inputs: Sequence[int], refused_from: int) -> None:
@@ -53,6 +57,9 @@ class Causes:
         changed = [one for one in starting if one.for_change and not one.restarts]
         self._told[minute], self._rising[minute] = estate.told, self.rising
         self._starting[minute] = len(starting) - len(again) - len(changed)
+        queues = [one.engine.queued for one in estate.ready]
+        if queues and max(queues) > QUEUE_LEAST.value and min(queues) < QUEUE_UNEVEN.value * max(queues):
+            self._uneven.add(minute)
         if len(estate.ready) < estate.told:
             if again:
                 self._crashed.add(minute)
@@ -69,5 +76,6 @@ class Causes:
             crashed=minute in self._crashed,
             retuned=minute in self._retuned,
             rising=self._rising[minute],
+            uneven=minute in self._uneven,
             refused=smooth and long > 0 and good >= 0.99 * (arrived - long),
         )
