@@ -17,7 +17,7 @@ from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import QUERY_REFUSED, gate_of
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.memory import Memory
-from plimsoll.control.record import Act, Noted, Record
+from plimsoll.control.record import SCALE, Act, Noted, Record
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Situation, Zero
@@ -171,7 +171,7 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     if acted(before, wish, role.action, moved=shares != record.shares):
         act = Act(
             at=tick.now,
-            what="scale",
+            what=SCALE,
             before=str(before),
             after=str(wish),
             reason=role.reason,
