@@ -258,7 +258,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
     after = (
         f"{', '.join(f'{more} of {name}' for name, more in placed.moved.items())} in their place"
         if moved
-        else "they are asked for again later"
+        else f"{'it is' if count == 1 else 'they are'} asked for again later"
     )
     return turn.answer(
         view.memory,
