@@ -17,7 +17,11 @@ from plimsoll.control.signals import FRESH_S, Signals
 
 OUTAGE: Final = "Outage"
 QUERY_REFUSED: Final = "QueryRefused"
-"""Reason where only the wake query is refused: how loaded the replicas are is known all the same."""
+"""Reason where only the wake query is refused."""
+QUERY_UNANSWERED: Final = "QueryUnanswered"
+"""Reason where it only finds nothing."""
+OF_QUERY: Final = frozenset({QUERY_REFUSED, QUERY_UNANSWERED})
+"""Reasons with which it is known all the same how loaded the replicas are."""
 _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
     "Missing": "the operator's log, whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
@@ -104,7 +108,6 @@ def _told(status: Literal["True", "False"], reason: str, message: str) -> Told:
     return Told(type=names.METRICS, status=status, reason=reason, message=message)
 
 
-_FRESH: Final = Gate(
-    open=True, missing=0, told=_told("True", "Fresh", "all ready replicas have fresh metrics")
-)
+FRESH: Final = _told("True", "Fresh", "all ready replicas have fresh metrics")
+_FRESH: Final = Gate(open=True, missing=0, told=FRESH)
 """Made once, as it is what nearly every deployment gets at nearly every tick."""
