@@ -54,10 +54,11 @@ def gate_of(signals: Signals, law: Law) -> Gate:
         return _silent(signals, law)
     if not missing:
         return _FRESH
-    said = f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full "
-    return Gate(
-        open=True, missing=missing, told=_told("True", "Fresh", f"{said}before anything is taken away")
-    )
+    said = f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full before anything is taken away"
+    if signals.live - missing < law.coverage_least * signals.live:
+        said = f"{said}, and more are asked for by what else is said"
+        return Gate(open=True, missing=missing, told=_told("False", "Missing", said))
+    return Gate(open=True, missing=missing, told=_told("True", "Fresh", said))
 
 
 def lasting(told: Told, since: float, now: float, law: Law) -> Told:
