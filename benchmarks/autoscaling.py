@@ -24,7 +24,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned
+from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned, unplannable
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from autoscaling_kept import SCORED, Kept, NothingKept, last_of
 from plimsoll.prometheus.queries import TURNS
@@ -74,6 +74,10 @@ def main() -> int:
         for model in options.models
         for gpu in options.gpus
     ]
+    wrong = unplannable(cells, size)
+    if wrong:
+        print(f"error: {wrong}", file=sys.stderr)
+        return 3
     began = time.monotonic()
     rows, settings = measure(cells, size, options, _teller(options.quiet))
     seconds = time.monotonic() - began
@@ -115,19 +119,24 @@ def named_twice(traces: Sequence[str]) -> str | None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("traces", nargs="*", metavar="TRACE")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=_count, default=5)
     parser.add_argument(
         "--sweep-seeds", type=int, default=5, help="seeds with which parameters are swept (default 5, all)"
     )
-    parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument("--gpus", nargs="+", default=list(GPUS))
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=list(MODELS),
+        help=f"as the hub names them (default {', '.join(MODELS)})",
+    )
+    parser.add_argument("--gpus", nargs="+", default=list(GPUS), help=f"(default {', '.join(GPUS)})")
     parser.add_argument("--policies", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument(
-        "--replicas", type=int, default=6, help="that the busiest ten minutes need (default 6)"
+        "--replicas", type=_count, default=6, help="that the busiest ten minutes need (default 6)"
     )
     parser.add_argument("--days", type=float, help="of longer traces (default: all)")
     parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1)
     parser.add_argument(
         "--resume", type=Path, metavar="FILE", help="keep what is done here, and go on from it"
     )
@@ -140,6 +149,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return number
 
 
 def _teller(quiet: bool) -> Callable[[int, int, float], None]:

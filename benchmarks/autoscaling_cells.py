@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from plimsoll.api.config import OperatorConfig
+from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.cli.fleets import fleet_document
@@ -30,7 +31,7 @@ from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.simulate.alone import beyond_reach
 from plimsoll.simulate.arrivals import P99, Arrivals, draw_arrivals
 from plimsoll.simulate.compare import Comparison, Result
-from plimsoll.simulate.from_plan import lengths_of, scenario_of
+from plimsoll.simulate.from_plan import CannotSimulate, lengths_of, scenario_of
 from plimsoll.simulate.policies.oracle import work_of
 from plimsoll.simulate.policies.registry import KINDS, STATIC, SWEPT, Stage
 from plimsoll.simulate.router import Routing
@@ -40,6 +41,8 @@ from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 TUNED_S: Final = 10800.0
 """Baselines are tuned on so much of another trace."""
 TUNED_SEED: Final = 1000
+KNOWN: Final = "Qwen/Qwen3-8B"
+"""A model that the catalogue has, as an example."""
 RUSH_CV: Final = 1.5
 """Of the rates of minutes: as of code that is completed for few users, where some minutes have ten times the mean and some nothing."""
 FULL: Final = 0.6
@@ -120,11 +123,32 @@ def synthetic(name: str) -> RateTrace:
     )
 
 
+def unplannable(cells: Sequence[Cell], size: Size) -> str | None:
+    """What is wrong with the first cell that cannot be played, in a sentence."""
+    for cell in cells:
+        if lookup(cell.model) is None:
+            return (
+                f"--models: the catalogue knows no model {cell.model}; name one as its hub does, as {KNOWN}"
+            )
+        try:
+            _scenario(cell, size)
+        except SpecError as error:
+            return f"--gpus: {error}"
+        except CannotSimulate as error:
+            return f"{cell.model} on {cell.gpu}, {cell.trace}: {error}"
+    return None
+
+
 @cache
 def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
     """The planned scenario, and the scale of its trace."""
-    trace = trace_of(cell.trace)
-    workload, ttft = _workload(trace)
+    scenario = _scenario(cell, size)
+    return scenario, _scale(trace_of(cell.trace), scenario, size)
+
+
+@cache
+def _scenario(cell: Cell, size: Size) -> Scenario:
+    workload, ttft = _workload(trace_of(cell.trace))
     spec: dict[str, Any] = {
         "model": {"source": f"hf://{cell.model}"},
         "workload": {**workload, "requestsPerSecond": PLANNED_RATE},
@@ -138,8 +162,7 @@ def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
     scenario = _planned(cell, spec, inventory)
     ready = size.replicas * 3 // 2
     hardware = replace(scenario.hardware, ready=ready, growing=scenario.most - ready)
-    scenario = replace(scenario, hardware=hardware)
-    return scenario, _scale(trace, scenario, size)
+    return replace(scenario, hardware=hardware)
 
 
 def _planned(cell: Cell, spec: dict[str, Any], inventory: Inventory) -> Scenario:

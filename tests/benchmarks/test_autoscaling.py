@@ -336,6 +336,30 @@ def test_traces_of_one_file_name_are_refused_as_their_rows_would_be_taken_for_ea
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--models", "8b"], "--models: the catalogue knows no model 8b; name one as its hub does, as Qwen/Qwen3-8B"),
+        (["--gpus", "H900"], "unknown GPU product 'H900': did you mean H800-SXM-80GB"),
+        (["--models", "BAAI/bge-m3"], "BAAI/bge-m3 on H100, synthetic-day: default/benchmark: the plan is invalid"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_played_is_told_in_one_line_before_anything_is(
+    asked: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["autoscaling.py", SYNTHETIC[0], "--seeds", "1", *asked])
+    assert autoscaling.main() == 3
+    assert said in (told := capsys.readouterr().err)
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--seeds", "--replicas", "--jobs"])
+def test_none_of_what_is_counted_is_no_number(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["autoscaling.py", option, "0"])
+    with pytest.raises(SystemExit):
+        autoscaling.main()
+
+
 def test_a_file_in_which_no_cell_was_finished_has_no_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

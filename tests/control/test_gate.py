@@ -53,3 +53,22 @@ def test_who_gets_old_samples_for_long_is_sent_to_look_at_how_often_they_are_scr
     for cause in ("how often", "behind", "clocks"):
         assert cause in told.message
     assert "allowFrom" not in told.message
+
+
+@pytest.mark.parametrize(
+    ("silent", "status", "reason"), [(1, "True", "Fresh"), (2, "False", "Missing"), (3, "False", "Missing")]
+)
+def test_where_most_do_not_say_how_many_requests_they_have_that_is_told_as_missing_though_other_figures_come(
+    silent: int, status: str, reason: str
+) -> None:
+    """More may still be asked for by what they do say."""
+    said = signals(3)
+    mute = tuple(
+        replace(one, waiting=None) if place < silent else one for place, one in enumerate(said.replicas)
+    )
+    gate = gate_of(replace(said, replicas=mute), Law())
+    assert (gate.open, gate.missing, gate.told.status, gate.told.reason) == (True, silent, status, reason)
+    assert (
+        f"{silent} of 3 ready replicas do not say how many requests they have; they count as full"
+        in gate.told.message
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.record import Record, acts_of
+from plimsoll.control.record import ACTS_KEPT, Act, Record, acts_of
 from plimsoll.control.retune import Phase, RetuneMemory, advance, effect_of
 from plimsoll.control.retune.steps import Past
 from plimsoll.planning import codec
@@ -133,3 +134,24 @@ def test_what_is_done_at_the_look_at_which_a_clock_was_put_back_is_told_of_what_
     turned = advance(world.scene(), before)
     assert [event.reason for event in turned.events] == ["RetuneJudging"]
     assert [act.what for act in acts_of(world.now, before, turned)] == ["maxSequences"]
+
+
+def done(what: str, count: int, record: Record) -> Record:
+    for place in range(count):
+        act = Act(at=NOW + place, what=what, before="1", after="2", reason="Any", message="")
+        record = record.with_act(act)
+    return record
+
+
+@pytest.mark.parametrize(("first", "then"), [("maxSequences on tp1", "scale"), ("scale", "watermark")])
+def test_what_is_done_often_leaves_half_the_room_to_what_is_done_seldom(first: str, then: str) -> None:
+    """A load that comes and goes moves replicas fifty times a day, and a retune of the day before is still to be told of."""
+    record = done(then, 200, done(first, ACTS_KEPT, Record()))
+    assert Counter(act.what for act in record.acts) == {first: ACTS_KEPT // 2, then: ACTS_KEPT // 2}
+    assert [act.what for act in record.acts[: ACTS_KEPT // 2]] == [then] * (ACTS_KEPT // 2), "newest first"
+    assert record.about == ("tp1" if then == "scale" else "")
+
+
+def test_where_nothing_else_was_done_all_the_room_is_for_what_was() -> None:
+    assert len(done("scale", 200, Record()).acts) == ACTS_KEPT
+    assert len(done("scale", 200, done("watermark", 3, Record())).acts) == ACTS_KEPT

@@ -112,3 +112,32 @@ def test_a_clock_that_was_ahead_keeps_nobody_awake() -> None:
     still = signals(1, **QUIET)
     asked = last_asked(NOW + 30 * 86_400, now=NOW, signals=still, waiting=0.0, noted_at=None, counts=True)
     assert asked == NOW
+
+
+def starting(queue: float | None, *, serve: int = 0) -> Situation:
+    """One replica on its way, and so many who wait for it at the gateway."""
+    nobody = replace(signals(0), gateway_waiting=queue, live=serve)
+    coming = serving(1, replicas=replicas(1, ReplicaState.STARTING, age=20))
+    woken = Zero(waiting=queue, idle_s=0.0)
+    return replace(situation(nobody, coming, bounds=Bounds(min=0, max=8)), zero=woken)
+
+
+@pytest.mark.parametrize(
+    ("queue", "looks", "come"),
+    [(None, 9, 1), (0.0, 9, 1), (300.0, 3, 1), (901.0, 1, 1), (901.0, 2, 3), (1800.0, 2, 4), (9000.0, 2, 5), (9000.0, 4, 8)],
+)  # fmt: skip
+def test_while_nobody_serves_yet_as_many_are_asked_for_as_pay_back_what_waits_at_the_gateway(
+    queue: float | None, looks: int, come: int
+) -> None:
+    """Each pays back five requests a second, within 90 seconds. Whoever looked only once the first of them serves would begin a start later."""
+    decision = after(*[starting(queue)] * looks, memory=known(ready=0, woken_at=NOW - 15, up_at=NOW - 15))
+    assert decision.replicas == come
+    (role,) = decision.roles
+    assert (role.reason == "NoSignals") is (queue is None or queue <= 450)
+
+
+def test_where_all_that_waits_will_be_paid_back_none_that_comes_is_taken_away() -> None:
+    asked = starting(10.0)
+    sets = (replace(asked.roles[0].sets[0], wanted=4),)
+    more = replace(asked, roles=(replace(asked.roles[0], sets=sets),))
+    assert after(*[more] * 200, memory=known(ready=0)).replicas == 4

@@ -214,10 +214,15 @@ def replace_look(stage: Scene, answer: Looked) -> Callable[[], None]:
 
 def refuse(stage: Scene, why: str) -> Callable[[], None]:
     """Until the returned function is called every look finds the wake query refused, beside whatever else it finds."""
+    return answer(stage, Woken(refused={KEY: why}))
+
+
+def answer(stage: Scene, woken: Woken) -> Callable[[], None]:
+    """Until the returned function is called every look finds that of wake queries, beside whatever else it finds."""
     before = stage.look
 
     async def look(now: float, asked: Sequence[Asked]) -> Looked:
-        return replace(await before(now, asked), woken=Woken(refused={KEY: why}))
+        return replace(await before(now, asked), woken=woken)
 
     return _looking(stage, look)
 

@@ -59,9 +59,17 @@ def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
 
 @pytest.mark.parametrize(
     ("reason", "told"),
-    [("Missing", [False]), ("OutOfDate", [False]), ("Outage", [False]), ("QueryRefused", [])],
+    [
+        ("Missing", [False]),
+        ("OutOfDate", [False]),
+        ("Outage", [False]),
+        ("QueryRefused", []),
+        ("QueryUnanswered", []),
+    ],
 )
-def test_a_wake_query_that_is_refused_leaves_nobody_in_the_dark(reason: str, told: list[bool]) -> None:
+def test_a_wake_query_that_is_refused_or_finds_nothing_leaves_nobody_in_the_dark(
+    reason: str, told: list[bool]
+) -> None:
     (_, _, metrics) = STATUS.conditions
     said = metrics.model_copy(update={"status": "False", "reason": reason})
     found = noted(STATUS.model_copy(update={"conditions": [said]}))

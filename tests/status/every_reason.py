@@ -158,6 +158,12 @@ def _wake_refused() -> Story:
     return _live(*world.directions[KEY].told)
 
 
+def _wake_unanswered() -> Story:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})
+    stage.run(control, world, 30)
+    return _live(*world.directions[KEY].told)
+
+
 def _unfollowed() -> Story:
     """More is wanted, and no turn comes to plan it."""
     stage, world, control = staged()
@@ -242,6 +248,7 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
         lasting(gate_of(replace(signals(2), reachable=False), Law()).told, NOW - 3600, NOW, Law())
     ),
     "a query is refused": _wake_refused,
+    "a query finds nothing": _wake_unanswered,
     "more than the most is wanted": lambda: _scaled(most=3),
     "more than the fleet has is wanted": lambda: _scaled(gpus={"h100": 0.0}),
     "more than the budget allows is wanted": lambda: _scaled(limits=Limits(devices=Fraction(0))),

@@ -163,6 +163,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "PrometheusUnreachable": "Prometheus does not answer.",
         "Outage": "One of these has been so for half an hour: replicas are held since then, and the message says where to look.",
         "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
+        "QueryUnanswered": "spec.scaling.zero.wake.query has found nothing for five minutes.",
     },
     names.SCALING: {
         "AtMax": "scaling.max is reached.",

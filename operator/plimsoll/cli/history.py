@@ -26,7 +26,8 @@ from plimsoll.status.live import retunes_of, step_of, timestamp
 def history_command(*, name: str, namespace: str | None, context: str, output: str) -> None:
     """Decisions on live traffic for the LLMDeployment NAME, newest first: replicas and settings, each with its reason.
 
-    From what the operator keeps beside the pinned plan, the last 50 of them; needs the right to list ConfigMaps.
+    From what the operator keeps beside the pinned plan: the last 50, and the last 25 about
+    settings in any case. Needs the right to list ConfigMaps.
 
     \b
     Examples:

@@ -18,6 +18,7 @@ from plimsoll.control.need import Asked, whole_replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ReplicaState, Situation
+from plimsoll.control.telling import long, not_over
 from plimsoll.control.turn import Turn
 
 
@@ -58,7 +59,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     step = max(1, idle, math.ceil(law.down_share * enough))
     count = min(step, enough, there - least)
     if count <= 0:
-        wanted = f"up to {peak} were wanted in the last {window / 60:.0f} minutes"
+        wanted = f"up to {peak} were wanted in the last {long(window)}"
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
     after = sum(min(fewer[each.name], each.ready) * load.weight[each.name] for each in role.sets)
@@ -83,7 +84,7 @@ def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str |
         (memory.down_at, min(window, turn.law.down_again_s), "since the last step down"),
     ):
         if at is not None and turn.now - at < least:
-            return f"{(turn.now - at) / 60:.0f} of {least / 60:.0f} minutes {since}"
+            return f"{not_over(turn.now - at, least)} {since}"
     return None
 
 

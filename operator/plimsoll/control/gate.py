@@ -18,7 +18,11 @@ from plimsoll.facts.spans import MINUTE, minute
 
 OUTAGE: Final = "Outage"
 QUERY_REFUSED: Final = "QueryRefused"
-"""Reason where only the wake query is refused: how loaded the replicas are is known all the same."""
+"""Reason where only the wake query is refused."""
+QUERY_UNANSWERED: Final = "QueryUnanswered"
+"""Reason where it only finds nothing."""
+OF_QUERY: Final = frozenset({QUERY_REFUSED, QUERY_UNANSWERED})
+"""Reasons with which it is known all the same how loaded the replicas are."""
 _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",
     "Missing": "the operator's log, whether the pods may be reached (networking.allowFrom), what their engines export and, where prometheusUrl is set, "
@@ -50,10 +54,11 @@ def gate_of(signals: Signals, law: Law) -> Gate:
         return _silent(signals, law)
     if not missing:
         return _FRESH
-    said = f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full "
-    return Gate(
-        open=True, missing=missing, told=_told("True", "Fresh", f"{said}before anything is taken away")
-    )
+    said = f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full before anything is taken away"
+    if signals.live - missing < law.coverage_least * signals.live:
+        said = f"{said}, and more are asked for by what else is said"
+        return Gate(open=True, missing=missing, told=_told("False", "Missing", said))
+    return Gate(open=True, missing=missing, told=_told("True", "Fresh", said))
 
 
 def lasting(told: Told, since: float, now: float, law: Law) -> Told:
@@ -104,7 +109,6 @@ def _told(status: Literal["True", "False"], reason: str, message: str) -> Told:
     return Told(type=names.METRICS, status=status, reason=reason, message=message)
 
 
-_FRESH: Final = Gate(
-    open=True, missing=0, told=_told("True", "Fresh", "all ready replicas have fresh metrics")
-)
+FRESH: Final = _told("True", "Fresh", "all ready replicas have fresh metrics")
+_FRESH: Final = Gate(open=True, missing=0, told=FRESH)
 """Made once, as it is what nearly every deployment gets at nearly every tick."""

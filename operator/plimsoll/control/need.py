@@ -84,6 +84,14 @@ def asked(
     )
 
 
+def waking(load: Load, law: Law) -> float | None:
+    """Replicas that pay back what waits at the gateway, while none serves yet that could say what is asked of it; None where nothing waits, or
+    nobody knows how much a replica does."""
+    if load.supply.ready or load.holds.curve is None or not load.demand.waiting:
+        return None
+    return load.demand.waiting / law.payback_s / load.holds.rate(load.holds.least)
+
+
 def _needed(load: Load, full: float, law: Law) -> float | None:
     """Replicas that would be filled to the target by what arrives, or that can pay back the queue."""
     demand, holds, ready = load.demand, load.holds, load.supply.ready

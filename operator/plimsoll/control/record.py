@@ -17,6 +17,7 @@ from plimsoll.control.workload import Observed
 from plimsoll.facts.spans import DAY_S
 
 ACTS_KEPT: Final = 50
+SCALE: Final = "scale"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +92,25 @@ class Record:
     @property
     def about(self) -> str:
         """The set of the last retune, as its last act names it; empty where that names none, or is forgotten."""
-        last = next((act.what for act in self.acts if act.what != "scale"), "")
+        last = next((act.what for act in self.acts if act.what != SCALE), "")
         return last.partition(OF_SET)[2]
 
     def with_act(self, act: Act) -> Record:
-        return replace(self, acts=(act, *self.acts)[:ACTS_KEPT])
+        return replace(self, acts=_kept((act, *self.acts)))
 
 
 EMPTY: Final = Record()
+
+
+def _kept(acts: tuple[Act, ...]) -> tuple[Act, ...]:
+    """As many as are kept. Whichever kind has more than half of the room gives up its oldest: replicas move many times a day, and settings a few
+    times a week."""
+    while len(acts) > ACTS_KEPT:
+        moved = [act.what == SCALE for act in acts]
+        going = 2 * sum(moved) > len(acts)
+        place = max(place for place, each in enumerate(moved) if each is going)
+        acts = acts[:place] + acts[place + 1 :]
+    return acts
 
 
 def acts_of(now: float, before: RetuneMemory, turned: Turned, about: str = "") -> tuple[Act, ...]:

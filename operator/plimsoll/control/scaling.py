@@ -16,7 +16,7 @@ from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory, RoleMemory
-from plimsoll.control.need import Asked, asked, whole_replicas
+from plimsoll.control.need import Asked, asked, waking, whole_replicas
 from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing
 from plimsoll.control.pools import ROUNDING, Allotment, grown, in_place
 from plimsoll.control.situation import Room, Situation
@@ -84,7 +84,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
     wanted = view.wanted
     if wanted is None:
-        return _unsaid(turn, view, gate, load.weight)
+        return _unsaid(turn, view, gate, load)
     window = window_s(situation, view.memory, lead, law, spent=load.holds.spent, now=now)
     memory = view.memory.wish(now, wanted, window)
     placed = placing(turn, memory, least=role.bounds.min)
@@ -103,16 +103,23 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     return replace(answer, told=(*told, *answer.told))
 
 
-def _unsaid(turn: Turn, view: Asked, gate: Gate, weight: Mapping[str, float]) -> Answer:
-    """Nothing says that fewer replicas would do, so all that are asked for stay asked for."""
+def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
+    """Nothing says that fewer replicas would do, so all that are asked for stay asked for. More may be, by those who wait at the gateway."""
+    weight = load.weight
     placed = placing(turn, view.memory, least=turn.there)
-    view = replace(view, memory=placed.memory)
+    queued = waking(load, turn.law) or 0.0
+    short = queued - load.supply.counted
+    view = replace(view, memory=_over(placed.memory, short > ROUNDING, turn.now, turn.law))
     told = (gate.told, *telling.stuck(turn.role, placed))
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
     bound = bounded.into_bounds(turn, view.memory, told=told)
     if bound is not None:
         return bound
+    if short > ROUNDING:
+        owed = replace(view, wanted=queued, need=replace(view.need, running=queued))
+        more = _up(turn, owed, placed, weight, short)
+        return replace(more, told=(*told, *more.told))
     lost = _lost(turn, view)
     units = sum(weight[name] * count for name, count in lost.items())
     answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
@@ -258,7 +265,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
     after = (
         f"{', '.join(f'{more} of {name}' for name, more in placed.moved.items())} in their place"
         if moved
-        else "they are asked for again later"
+        else f"{'it is' if count == 1 else 'they are'} asked for again later"
     )
     return turn.answer(
         view.memory,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import ceil
+from math import ceil, floor
 from typing import Final
 
 from plimsoll import names
@@ -13,6 +13,8 @@ from plimsoll.control.pools import ROUNDING, Allotment
 from plimsoll.control.situation import Role, ServingSet
 
 _MORE_GPUS: Final = "free GPUs, add nodes, or lower scaling.max"
+_MINUTES_FROM_S: Final = 300.0
+"""Times from here on are told in minutes."""
 LIMITS: Final[Mapping[str, str]] = {
     "AtMax": "scaling.max is {max}; raise it where the fleet has room",
     "GPUsUnavailable": f"the fleet has no more GPUs for it now; {_MORE_GPUS}",
@@ -113,6 +115,16 @@ def made_way(role: Role, after: Mapping[str, int], seconds: float) -> str:
     how = " or ".join(filter(None, (failed, "could not be made" if unmade else "")))
     others = ", ".join(f"{more} of {name}" for name, more in come.items())
     return f"{count} {of} {how} for {seconds / 60:.0f} minutes or more; {others} in {their} place"
+
+
+def long(seconds: float) -> str:
+    """A time in the unit that people count it in."""
+    return f"{ceil(seconds)} seconds" if seconds < _MINUTES_FROM_S else f"{ceil(seconds / 60)} minutes"
+
+
+def not_over(passed: float, least: float) -> str:
+    """How much of a time has passed that is not over: so it is never told as all of it."""
+    return f"{floor(passed) if least < _MINUTES_FROM_S else floor(passed / 60)} of {long(least)}"
 
 
 def together(told: Iterable[Told]) -> tuple[Told, ...]:

@@ -119,7 +119,7 @@ TENSOR_PARALLEL: Final = Own(
 CONDITION: Final = Own(
     "plimsoll_condition",
     "gauge",
-    "Conditions: 1 is True, 0 is False; Unknown and absent ones are left out, and so is MetricsAvailable where only a wake query is refused.",
+    "Conditions: 1 is True, 0 is False; Unknown and absent ones are left out, and so is MetricsAvailable where only a wake query has no answer.",
     (*LLM, "type"),
 )
 RESTARTS: Final = Own(

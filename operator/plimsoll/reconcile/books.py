@@ -18,7 +18,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
-from plimsoll.control.gate import QUERY_REFUSED
+from plimsoll.control.gate import OF_QUERY
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.layouts.layout import Layout
@@ -175,8 +175,9 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
         conditions=tuple(
             (one.type, one.status == "True")
             for one in sorted(status.conditions, key=lambda one: one.type)
-            # With a refused wake query the replicas are seen all the same, and the alert on this condition says that they are not.
-            if one.status != "Unknown" and (one.type, one.reason) != (names.METRICS, QUERY_REFUSED)
+            # With a wake query that is refused or finds nothing the replicas are seen all the same, and the alert on this condition says that they
+            # are not.
+            if one.status != "Unknown" and not (one.type == names.METRICS and one.reason in OF_QUERY)
         ),
         restarts=restarts,
     )

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from plimsoll import names
 from plimsoll.api.v1alpha1.status import ScalingStep, TuningStep
 from plimsoll.control.decision import Told
-from plimsoll.control.record import Record
+from plimsoll.control.record import SCALE, Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
 from plimsoll.control.retune.scene import named
 from plimsoll.control.retune.steps import place_of
@@ -26,7 +26,7 @@ State = Literal[
 
 def live_status(record: Record) -> dict[str, Any]:
     """Fields of the status that are to change. A field of which nothing is known is left out; a retune that is over is None."""
-    scalings = [act for act in record.acts if act.what == "scale"]
+    scalings = [act for act in record.acts if act.what == SCALE]
     found: dict[str, Any] = {
         "scaling_history": tuple(
             ScalingStep(

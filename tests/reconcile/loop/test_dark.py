@@ -14,7 +14,7 @@ from plimsoll.control.decision import Told
 from plimsoll.prometheus.wakes import Woken
 from plimsoll.reconcile.loop.sources import Looked
 from plimsoll.reconcile.world import World
-from tests.reconcile.staging import KEY, TICK, Scene, refuse, replace_look, staged, started
+from tests.reconcile.staging import KEY, TICK, Scene, answer, refuse, replace_look, staged, started
 
 HOUR: Final = round(3600 / TICK)
 
@@ -113,3 +113,27 @@ def test_a_query_that_is_refused_hides_no_outage() -> None:
     replace_look(stage, Looked(woken=Woken(refused={KEY: "no answer in time"}), reachable=False))
     stage.run(control, world, HOUR)
     assert metrics_told(world).reason == "Outage"
+
+
+def test_a_query_that_finds_nothing_for_minutes_is_told_with_what_would_have_it_answer() -> None:
+    """Series of a queue come with the first request in many gateways: until then nobody knows whether it may sleep, nor can it wake."""
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})
+    stage.run(control, world, 4)
+    assert metrics_told(world).status == "True", "a look or two without an answer is nothing to tell of"
+    stage.run(control, world, HOUR // 10)
+    told = metrics_told(world)
+    assert (told.status, told.reason) == ("False", "QueryUnanswered")
+    assert "end it in `or vector(0)`" in told.message
+    assert stage.run(control, world, HOUR) <= 2, "what was learned is stored now and then, and nothing else"
+    assert metrics_told(world) == told
+    answer(stage, Woken(waiting={KEY: 0.0}))
+    stage.run(control, world, 4)
+    assert metrics_told(world).status == "True"
+
+
+def test_a_query_without_an_answer_hides_no_outage() -> None:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})
+    stage.run(control, world, HOUR // 10)
+    stage.reachable = False
+    stage.run(control, world, 8)
+    assert metrics_told(world).reason == "PrometheusUnreachable"

@@ -14,10 +14,10 @@ from plimsoll.control.copying import replace
 from plimsoll.control.decision import Action, Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
-from plimsoll.control.gate import QUERY_REFUSED, gate_of
+from plimsoll.control.gate import OF_QUERY, QUERY_REFUSED, QUERY_UNANSWERED, gate_of
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.memory import Memory
-from plimsoll.control.record import Act, Noted, Record
+from plimsoll.control.record import SCALE, Act, Noted, Record
 from plimsoll.control.retune.machine import paused
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Situation, Zero
@@ -37,6 +37,10 @@ LARGE: Final = 200
 """Deployments of a fleet, beyond which it counts as large."""
 COUNTING: Final = frozenset({"requestSuccess", "generationTokens"})
 """Metrics that count what an engine has done. One that exports neither shows only what is in flight."""
+FINDS_NOTHING: Final = (
+    "finds nothing, so it neither sleeps nor wakes by it: where its series come only with a first request, end it in `or vector(0)`; "
+    "else see at Prometheus what it finds"
+)
 SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
 
@@ -171,7 +175,7 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     if acted(before, wish, role.action, moved=shares != record.shares):
         act = Act(
             at=tick.now,
-            what="scale",
+            what=SCALE,
             before=str(before),
             after=str(wish),
             reason=role.reason,
@@ -188,14 +192,26 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         limit = said.get(behind.type)
         # Where not even scaling.max can be had, it is not scaling.max that limits.
         said[behind.type] = behind if limit is None or limit.reason == "AtMax" else limit
-    refused = tick.looked.woken.refused.get(subject.key)
     # Not knowing the load is the greater trouble, and whatever keeps Prometheus from telling it keeps this query from an answer too.
     metrics = said.get(names.METRICS)
-    if refused is not None and (metrics is None or metrics.status != "False"):
-        why = f"spec.scaling.zero.wake.query is refused, so it neither sleeps nor wakes by it: {refused}"
-        said[names.METRICS] = Told(type=names.METRICS, status="False", reason=QUERY_REFUSED, message=why)
+    if (query := _of_query(tick, case)) is not None and (metrics is None or metrics.status != "False"):
+        said[names.METRICS] = query
     record = replace(record, replicas=wish, shares=shares)
     return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
+
+
+def _of_query(tick: Tick, case: Case) -> Told | None:
+    """MetricsAvailable, where there is a wake query and no answer to it."""
+    zero, key = case.subject.zero, case.subject.key
+    if (refused := tick.looked.woken.refused.get(key)) is not None:
+        reason, why = QUERY_REFUSED, f"is refused, so it neither sleeps nor wakes by it: {refused}"
+    elif zero is not None and zero.query is not None and tick.waiting(case) is None:
+        reason, why = QUERY_UNANSWERED, FINDS_NOTHING
+    else:
+        return None
+    return Told(
+        type=names.METRICS, status="False", reason=reason, message=f"spec.scaling.zero.wake.query {why}"
+    )
 
 
 def _unmoved(decision: Decision, before: Memory, now: float) -> Memory:
@@ -256,7 +272,7 @@ def _explained(tick: Tick, case: Case, signals: Signals, judged: Judged) -> Judg
         return judged
     told = (
         replace(one, message=f"{one.message}: {why}")
-        if one.type == names.METRICS and one.reason != QUERY_REFUSED
+        if one.type == names.METRICS and one.reason not in OF_QUERY
         else one
         for one in judged.told
     )

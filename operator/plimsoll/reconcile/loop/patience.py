@@ -14,13 +14,15 @@ from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
-from plimsoll.control.gate import OF_REPLICAS, SILENT, lasting, lasting_since
+from plimsoll.control.gate import FRESH, OF_REPLICAS, QUERY_UNANSWERED, SILENT, lasting, lasting_since
 from plimsoll.control.law import Law
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.kube.times import seconds
 
 MISSING_S: Final = 60.0
 """How long metrics of replicas are missing before it is told: a replica that has just come is scraped a moment later."""
+UNANSWERED_S: Final = 300.0
+"""How long a wake query finds nothing before it is told: a new one is asked a few looks later, and series come with whoever serves them."""
 TICKS: Final = {"PrometheusUnreachable": 4.0}
 """Ticks without an answer before it is told, by reason, where it is more than one."""
 LIMITED_S: Final = 600.0
@@ -74,11 +76,11 @@ class Patience:
             return
         self.missing_since = _earlier(self.missing_since, now)
         self.dark_since = _earlier(self.dark_since, now) if metrics.reason in SILENT else None
-        ticks = TICKS.get(metrics.reason, 0.5)  # half a tick: from the second one in a row on
-        patience_s = MISSING_S if metrics.reason in OF_REPLICAS else ticks * law.tick_s
-        if now - self.missing_since < patience_s:
+        if now - self.missing_since < _patience_s(metrics.reason, law):
             del told[names.METRICS]
-            if names.METRICS in before:
+            if metrics.reason == QUERY_UNANSWERED:
+                told[names.METRICS] = FRESH
+            elif names.METRICS in before:
                 told[names.METRICS] = before[names.METRICS]
         elif self.dark_since is not None:
             told[names.METRICS] = lasting(metrics, self.dark_since, now, law)
@@ -112,6 +114,13 @@ class Patience:
             told[names.SLO] = found or last
         elif found is not None and now - self.missed_since >= MISSED_S:
             told[names.SLO] = found
+
+
+def _patience_s(reason: str, law: Law) -> float:
+    if reason == QUERY_UNANSWERED:
+        return UNANSWERED_S
+    # Half a tick: from the second one in a row on.
+    return MISSING_S if reason in OF_REPLICAS else TICKS.get(reason, 0.5) * law.tick_s
 
 
 def _earlier(since: float | None, now: float) -> float:
