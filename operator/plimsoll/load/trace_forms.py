@@ -14,9 +14,10 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Final
 
 from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, Row, rate_columns
@@ -54,6 +55,8 @@ UNIX_FROM: Final = 1e9
 day."""
 MOST_PER_S: Final = 100.0
 """Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
+NEAR: Final = 0.75
+"""How like two names must be for one to be taken for a slip of the other, as `difflib` counts it."""
 NAMED: Final = 3
 """Models that are told by name."""
 MOST_TOKENS: Final = 100_000_000
@@ -110,9 +113,14 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
             return f"no column is rate_rps, nor input_tokens and output_tokens; {FORMS}"
     if at is None and prompt is None and answer is None:
         return f"no column says when, as time does; {FORMS}"
+    unread = [name for name in known.values() if name not in (at, prompt, answer)]
     missing = [
-        name
-        for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))
+        f"{name}{_near(names, unread)}"
+        for name, names, found in (
+            ("arrival_s", _AT, at),
+            ("input_tokens", _INPUT, prompt),
+            ("output_tokens", _OUTPUT, answer),
+        )
         if found is None
     ]
     if at is None or prompt is None or answer is None:
@@ -129,6 +137,12 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | str:
         model=called(_MODEL),
         gathered=called(_GATHERED),
     )
+
+
+def _near(names: Sequence[str], unread: Iterable[str]) -> str:
+    """A clause on a column that is called nearly as one of these: a slip, or somebody else's word; empty where none is."""
+    near = next((one for one in unread if get_close_matches(_folded(one), names, n=1, cutoff=NEAR)), None)
+    return "" if near is None else f" ({near.strip()!r} is near it: call it so)"
 
 
 def head_of(rows: Iterable[Row]) -> Iterable[str]:
