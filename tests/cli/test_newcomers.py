@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from plimsoll.__main__ import main as operator
 from tests.cli.running import plimsoll
 from tests.cli.test_bad_input import FLEET, planned, resource
 
@@ -201,6 +203,28 @@ def test_a_command_of_other_tools_is_told_what_does_the_same_here(word: str, hin
     ran = plimsoll(word)
     assert ran.code == 3
     assert hint in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--json", "'-o json'"),
+        ("--yaml", "'-o yaml'"),
+        ("--format", "'--output'"),
+        ("--policies", "'--policy'"),
+    ],
+)
+def test_an_option_of_other_tools_is_told_how_it_is_written_here(option: str, hint: str):
+    ran = plimsoll("simulate", "-f", "-", *FLEET, "--trace", "x.csv", option, stdin=resource())
+    assert ran.code == 3
+    assert f"No such option '{option}'. Did you mean {hint}?" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [["plan", "-f", "llm.yaml"], ["plan", "--help"]], ids=str)
+def test_a_question_to_the_operators_own_program_is_shown_to_the_command(arguments: list[str]):
+    ran = CliRunner().invoke(operator, arguments)
+    assert ran.exit_code == 2
+    assert "this is the operator, which is asked nothing: python -m plimsoll.cli plan" in ran.output
 
 
 def test_a_reader_that_has_seen_enough_is_no_error_and_no_answer_either(tmp_path: Path):
