@@ -43,6 +43,9 @@ def test_a_field_of_another_tool_is_told_where_it_stands_here(spec: dict[str, ob
         ({"workload": {"contextTokens": "4096"}}, "without quotes"),
         ({"memory": {"utilizationPercent": 0.9}}, "in percent, as 90"),
         ({"slo": {"ttftP99Ms": "2s"}}, "in milliseconds, as 2000"),
+        ({"slo": {"itlP99Ms": 0.05}}, "in milliseconds, as 50"),
+        ({"slo": {"ttftP99Ms": 1.5}}, "without quotes or a point"),
+        ({"workload": {"inputTokens": 2000}}, "write {p50: 2000}"),
     ],
 )
 def test_a_number_with_a_unit_is_told_as_it_is_written_here(spec: dict[str, object], meant: str):
@@ -79,6 +82,23 @@ def test_a_folder_is_all_the_resources_in_it(tmp_path: Path):
     assert ran.code == 0
     assert [plan["name"] for plan in json.loads(ran.out)["plans"]] == ["a", "b"]
     assert "Secret c" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "told"),
+    [
+        ("serving.kserve.io/v1beta1", "InferenceService", True),
+        ("apps/v1", "Deployment", True),
+        ("v1", "Secret", False),
+    ],
+)
+def test_a_resource_of_another_operator_is_shown_to_import(head: str, kind: str, told: bool, tmp_path: Path):
+    file = tmp_path / "old.yaml"
+    file.write_text(f"apiVersion: {head}\nkind: {kind}\nmetadata: {{name: chat}}\n")
+    ran = plimsoll("plan", "-f", str(file), *FLEET)
+    assert ran.code == 3
+    assert f"no LLMDeployment in it (found {kind} chat)" in ran.err
+    assert (f"plimsoll import -f {file}" in ran.err) is told
 
 
 def test_a_folder_without_resources_is_told(tmp_path: Path):
