@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.__main__ import main as operator
+from plimsoll.cli.simulate import PolicyName
 from tests.cli.running import plimsoll
 from tests.cli.test_bad_input import FLEET, planned, resource
 
@@ -245,6 +246,13 @@ def test_a_question_to_the_operators_own_program_is_shown_to_the_command(argumen
     ran = CliRunner().invoke(operator, arguments)
     assert ran.exit_code == 2
     assert "this is the operator, which is asked nothing: python -m plimsoll.cli plan" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("HPA", "hpa"), ("static-peak", "static_peak"), ("keda", "keda")]
+)
+def test_a_policy_is_known_as_its_own_project_spells_it(written: str, meant: str):
+    assert PolicyName(["hpa", "keda", "static_peak"]).convert(written, None, None) == meant
 
 
 def test_a_reader_that_has_seen_enough_is_no_error_and_no_answer_either(tmp_path: Path):
