@@ -145,7 +145,8 @@ def _token(
         )
         return first_token.by_process(standing.folder, Places.of(environ), Progress(sys.stderr)) or ""
     print(
-        "\nAll those pods are simulated, as their GPUs are. This one is not: a real node, a real engine, a tiny model."
+        "\nAll those pods are simulated, as their GPUs are. This one is not: a real node, a real engine, a tiny model "
+        "(of made-up weights, so it babbles)."
     )
     shown("kubectl", "apply", "--server-side", "-f", str(first_token.storage(standing.folder)))
     shown("kubectl", "apply", "--server-side", "-f", str(first_token.RESOURCE.relative_to(ROOT)))

@@ -107,7 +107,9 @@ def test_a_setting_is_tried_on_one_replica_and_taken_back_where_it_does_not_help
     with watched(place, tmp_path, restarts=quick) as (traffic, _, operator):
         traffic.each, traffic.seconds = 60.0, 0.5
         traffic.preempted = lambda pod: 0.3  # noqa: ARG005
-        place.apply(**{**SCALED, "scaling": {}, "replicas": 2})
+        # What the spec sets is tried only where it is allowed by name.
+        allowed = {"allow": ["watermark", "maxSequences"]}
+        place.apply(**{**SCALED, "scaling": {}, "replicas": 2, "tuning": allowed})
         assert place.says("Ready", "True", "Serving")
         (served,) = place.deployments()
         assert eventually(

@@ -43,7 +43,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-@click.command(context_settings={"show_default": True})
+class Operator(click.Command):
+    """Takes options alone. Who begins with a word means the command `plimsoll`, and would read the help or the errors of another program."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-"):
+            ctx.fail(
+                f"this is the operator, which is asked nothing: python -m plimsoll.cli {args[0]} is the command plimsoll"
+            )
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=Operator, context_settings={"show_default": True})
 @click.option(
     "--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The admin's file."
 )

@@ -328,6 +328,13 @@ def test_a_model_s_name_with_a_slip_brings_near_ones():
     assert "did you mean Qwen/Qwen3-32B" in ran.err
 
 
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.3-70B", "llama-3.3-70b"])
+def test_a_model_of_whose_name_only_a_part_is_given_is_the_first_that_is_brought(name: str):
+    ran = plimsoll("memory", name, "--gpu", "H100")
+    assert ran.code == 3
+    assert "did you mean meta-llama/Llama-3.3-70B-Instruct" in ran.err
+
+
 def test_a_part_of_a_name_that_no_model_has_is_said():
     ran = plimsoll("models", "zzz")
     assert (ran.out, ran.code) == ("", 0)

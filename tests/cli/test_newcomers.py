@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from plimsoll.__main__ import main as operator
+from plimsoll.cli.simulate import PolicyName
 from tests.cli.running import plimsoll
 from tests.cli.test_bad_input import FLEET, planned, resource
 
@@ -41,6 +44,9 @@ def test_a_field_of_another_tool_is_told_where_it_stands_here(spec: dict[str, ob
         ({"workload": {"contextTokens": "4096"}}, "without quotes"),
         ({"memory": {"utilizationPercent": 0.9}}, "in percent, as 90"),
         ({"slo": {"ttftP99Ms": "2s"}}, "in milliseconds, as 2000"),
+        ({"slo": {"itlP99Ms": 0.05}}, "in milliseconds, as 50"),
+        ({"slo": {"ttftP99Ms": 1.5}}, "without quotes or a point"),
+        ({"workload": {"inputTokens": 2000}}, "write {p50: 2000}"),
     ],
 )
 def test_a_number_with_a_unit_is_told_as_it_is_written_here(spec: dict[str, object], meant: str):
@@ -77,6 +83,23 @@ def test_a_folder_is_all_the_resources_in_it(tmp_path: Path):
     assert ran.code == 0
     assert [plan["name"] for plan in json.loads(ran.out)["plans"]] == ["a", "b"]
     assert "Secret c" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "told"),
+    [
+        ("serving.kserve.io/v1beta1", "InferenceService", True),
+        ("apps/v1", "Deployment", True),
+        ("v1", "Secret", False),
+    ],
+)
+def test_a_resource_of_another_operator_is_shown_to_import(head: str, kind: str, told: bool, tmp_path: Path):
+    file = tmp_path / "old.yaml"
+    file.write_text(f"apiVersion: {head}\nkind: {kind}\nmetadata: {{name: chat}}\n")
+    ran = plimsoll("plan", "-f", str(file), *FLEET)
+    assert ran.code == 3
+    assert f"no LLMDeployment in it (found {kind} chat)" in ran.err
+    assert (f"plimsoll import -f {file}" in ran.err) is told
 
 
 def test_a_folder_without_resources_is_told(tmp_path: Path):
@@ -201,6 +224,35 @@ def test_a_command_of_other_tools_is_told_what_does_the_same_here(word: str, hin
     ran = plimsoll(word)
     assert ran.code == 3
     assert hint in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--json", "'-o json'"),
+        ("--yaml", "'-o yaml'"),
+        ("--format", "'--output'"),
+        ("--policies", "'--policy'"),
+    ],
+)
+def test_an_option_of_other_tools_is_told_how_it_is_written_here(option: str, hint: str):
+    ran = plimsoll("simulate", "-f", "-", *FLEET, "--trace", "x.csv", option, stdin=resource())
+    assert ran.code == 3
+    assert f"No such option '{option}'. Did you mean {hint}?" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [["plan", "-f", "llm.yaml"], ["plan", "--help"]], ids=str)
+def test_a_question_to_the_operators_own_program_is_shown_to_the_command(arguments: list[str]):
+    ran = CliRunner().invoke(operator, arguments)
+    assert ran.exit_code == 2
+    assert "this is the operator, which is asked nothing: python -m plimsoll.cli plan" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("HPA", "hpa"), ("static-peak", "static_peak"), ("keda", "keda")]
+)
+def test_a_policy_is_known_as_its_own_project_spells_it(written: str, meant: str):
+    assert PolicyName(["hpa", "keda", "static_peak"]).convert(written, None, None) == meant
 
 
 def test_a_reader_that_has_seen_enough_is_no_error_and_no_answer_either(tmp_path: Path):

@@ -165,6 +165,12 @@ SNAPSHOT = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Snapshot"}
         ({}, "kind", "Snapshot"),
         ({"kind": "Deployment"}, "kind", "Snapshot"),
         ({"kind": "List", "items": [{"kind": "Secret"}]}, "items[0].kind", "Node"),
+        ({"kind": "List", "items": [{"kind": "Pod", **pod("p")}]}, "items", "no Node among 1 of kind Pod"),
+        (
+            {"kind": "PodList", "items": [{"metadata": {"name": "p"}}] * 2},
+            "items",
+            "no Node among 2 of kind Pod",
+        ),
         ({"kind": "List", "items": ["n1"]}, "items[0]", "object"),
         ({"kind": "List", "items": [{"kind": "Node"}]}, "nodes[0].metadata.name", "text"),
         ({"kind": "Node", "metadata": {"name": ["x"]}}, "nodes[0].metadata.name", "text"),

@@ -171,6 +171,21 @@ def test_times_whose_unit_is_told_by_a_name_need_no_word():
         ("t_s,in,out\n1,2,3\n", "the head is 't_s,in,out': no column is rate_rps"),
         ('{"t_s": 0}\n', "no column is rate_rps"),
         ("0,100,20\n1,100,20\n", "the first line is '0,100,20', and should name the columns"),
+        ("2026-11-02T08:00:00,100,20,u1\n", "and should name the columns"),
+        (
+            "time,promt_tokens,output_tokens\n1,2,3\n",
+            "no column is input_tokens ('promt_tokens' is near it: call it so)",
+        ),
+        ("time,prompt,completion\n1,2,3\n", "no column is input_tokens or output_tokens"),
+        (
+            "time,prompt_tokens,completion\n1,2,3\n",
+            "no column is output_tokens ('completion' is near it: call it so);",
+        ),
+        (
+            "timestmp,prompt_tokens,output_tokens\n1,2,3\n",
+            "no column is arrival_s ('timestmp' is near it: call it so);",
+        ),
+        ("time,inputtokens\n1,2\n", "no column is output_tokens; without inputtokens too, lengths are drawn"),
         ("rate_rps,cv\n1,1\n", "no column says when"),
         ("minute,requests\n1,1\n", "no column says when, as time does; a trace has"),
         (

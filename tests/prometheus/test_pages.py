@@ -164,8 +164,8 @@ def test_pods_are_scraped_side_by_side_and_those_that_fail_say_why():
     with server(answer) as url:
         found = asyncio.run(run(url))
     assert [(each.pod, each.running) for each in found.samples] == [("good", 3.0)]
-    assert found.errors["moved"] == "ValueError: status 302"
-    assert found.errors["broken"] == "ValueError: status 500"
+    assert found.errors["moved"] == "its metrics page answers HTTP 302"
+    assert found.errors["broken"] == "its metrics page answers HTTP 500"
     assert found.errors["nobody"] == "no connection: Connection refused"
 
 

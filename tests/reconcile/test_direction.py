@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.api.config import Control
+from plimsoll.api.config import Control, OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.control.record import Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
@@ -303,3 +303,31 @@ def test_more_must_be_wanted_at_two_looks_where_nobody_says_how_long(
     subject = subject_of(asked.deployment, decide(asked).kept, config, {})
     assert subject is not None
     assert subject.up_window_s == window_s
+
+
+@pytest.mark.parametrize(
+    ("spec", "defaults", "fixed"),
+    [
+        ({"engine": {"maxSequences": 64, "watermarkPermille": 8}}, {}, ("watermark", "maxSequences")),
+        ({}, {"maxSequences": 64}, ("maxSequences",)),
+        ({"workload": {"preset": "chat"}}, {}, ()),
+        ({"engine": {"maxSequences": 64}, "tuning": {"allow": ["maxSequences"]}}, {}, ()),
+        ({}, {}, ()),
+    ],
+    ids=[
+        "by the user",
+        "by the admin",
+        "by a preset, which planning may correct",
+        "named as well",
+        "by nobody",
+    ],
+)
+def test_settings_that_a_person_has_set_are_not_retuned_by_themselves(
+    spec: dict[str, Any], defaults: dict[str, Any], fixed: tuple[str, ...]
+) -> None:
+    asked = seen(spec=spec)
+    given = {"defaults": [{"namespace": "*", "spec": {"engine": defaults}}]} if defaults else {}
+    config = OperatorConfig.model_validate(given)
+    subject = subject_of(asked.deployment, decide(asked).kept, config, {})
+    assert subject is not None
+    assert subject.consent.fixed == fixed

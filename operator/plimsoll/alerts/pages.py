@@ -26,6 +26,15 @@ with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for 
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
 series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
 
+All of it in one line, for a Prometheus that selects by the label `release`, as kube-prometheus-stack's does. Engines' PodMonitors come with each deployment, without a label to choose: let
+`podMonitorSelector` take those with `app.kubernetes.io/managed-by: plimsoll`, or all (there `podMonitorSelectorNilUsesHelmValues: false`). `repository` is where those who are alerted read the runbooks.
+
+```sh
+helm upgrade plimsoll charts/plimsoll -n plimsoll --reset-then-reuse-values --set metrics.podMonitor.enabled=true --set metrics.podMonitor.labels.release=kps \
+  --set metrics.rules.enabled=true --set metrics.rules.labels.release=kps --set metrics.dashboards.enabled=true \
+  --set metrics.rules.repository=https://git.example.com/plimsoll/blob/main
+```
+
 A pod that two jobs find counts once, in the rules as in what the operator itself asks (in quantiles and the mean of caches it weighs twice, which
 changes them only where not all pods are found twice). So does one that a pair of Prometheis finds, seen through Thanos or
 Mimir without deduplication: series are told apart by `job`, `instance`, `prometheus`, `prometheus_replica`, `replica` and `__replica__`. Dashboards draw

@@ -51,6 +51,8 @@ def number_meant(field: str, value: object) -> str:
     """How a number with a unit or as a share is written in a field that takes whole numbers, as `in percent, as 90`; empty where that is unknown."""
     if field.endswith("Percent") and isinstance(value, float) and 0 < value < 1:
         return _written("in percent, ", Decimal(str(value)) * 100)
+    if field.endswith("Ms") and isinstance(value, float) and 0 < value < 1:
+        return _written("in milliseconds, ", Decimal(str(value)) * 1000)
     match = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         return ""

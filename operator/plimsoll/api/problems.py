@@ -160,10 +160,12 @@ def _unknown_field(location: Sequence[str | int], model: type[BaseModel]) -> str
 
 
 def _not_a_group(given: Any, group: type[BaseModel] | None) -> str:
-    """With how to write a text that was given in its place, where only one field must be set."""
+    """With how to write what was given in its place: a text, where only one field must be set, or one length for all requests."""
     inside = _fields(group)
     said = f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
     required = [name for name, info in _by_alias(group).items() if info.is_required()]
+    if "p50" in inside and isinstance(given, int) and not isinstance(given, bool):
+        return f"{said}; write {{p50: {given}}}"
     if not isinstance(given, str) or len(required) != 1:
         return said
     return f"{said}; write {{{required[0]}: {json.dumps(given, ensure_ascii=False)}}}"

@@ -144,6 +144,8 @@ def deployments(files: Sequence[str]) -> list[LLMDeployment]:
         loaded = load_deployments(read_text(path), file=file, one_of_many=path != name)
         if loaded.passed_over and not loaded.problems:
             note([f"{file}: passed over, as a plan reads nothing of it: {', '.join(loaded.passed_over)}"])
+        if loaded.passed_over and loaded.problems and path != "-":
+            _tell_import(path, loaded.passed_over)
         found += loaded.deployments
         problems += loaded.problems
     if opened and not found and not problems:
@@ -162,6 +164,13 @@ def deployments(files: Sequence[str]) -> list[LLMDeployment]:
     if problems:
         raise BadInput(*problems)
     return found
+
+
+def _tell_import(path: str, kinds: Sequence[str]) -> None:
+    from plimsoll.cli.importing import is_read  # noqa: PLC0415 - with it comes all that `import` can read
+
+    if any(is_read(kind.partition(" ")[0]) for kind in kinds):
+        note([f"plimsoll import -f {path} > llm.yaml makes an LLMDeployment of what serves a model there"])
 
 
 def config(name: str | None) -> OperatorConfig:
@@ -226,7 +235,9 @@ def _with_hint(error: ModelUnknown, *, online: bool) -> str:
     if online or "offline" not in error.reason:
         return str(error)
     name = error.source.removeprefix("hf://")
-    near = get_close_matches(name, catalogue_names(), n=3, cutoff=0.8)
+    known, begun = catalogue_names(), name.rpartition("/")[2].casefold()
+    near = [one for one in known if one.rpartition("/")[2].casefold().startswith(begun)]
+    near = list(dict.fromkeys([*near, *get_close_matches(name, known, n=3, cutoff=0.8)]))[:3]
     meant = f"did you mean {', '.join(near)}? " if near else ""
     return f"{error} ({meant}--online asks the hub)"
 

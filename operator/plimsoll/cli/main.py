@@ -62,6 +62,14 @@ _ELSEWHERE: Final = {
 }
 """Words for which other tools have a command, and what does the same here."""
 
+_SPELLED: Final = {
+    "--format": "--output",
+    "--json": "-o json",
+    "--policies": "--policy",
+    "--yaml": "-o yaml",
+}
+"""Options as other tools spell them, which are near to none of ours, or to the wrong one; with what is written here."""
+
 
 class SeenEnough(Exception):
     """Who reads our output (head, less) has seen enough. Of the error itself click would make exit code 1, which stands for nothing here, and 0 would say that all fits."""
@@ -134,6 +142,11 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
     try:
         cli.main(list(arguments), prog_name=program, standalone_mode=False)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name in _SPELLED:
+            asked = error.option_name
+            error = click.UsageError(
+                f"No such option {asked!r}. Did you mean {_SPELLED[asked]!r}?", error.ctx
+            )
         error.show()
         return BAD_INPUT
     except click.Abort:

@@ -67,7 +67,7 @@ class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before 
         if "," in value:
             each = " ".join(f"--policy {one.strip()}" for one in value.split(",") if one.strip())
             self.fail(f"{value!r}: give --policy once for each, as in {each}", param, ctx)
-        found: str = super().convert(value, param, ctx)
+        found: str = super().convert(value.lower().replace("-", "_"), param, ctx)
         return found
 
 

@@ -226,6 +226,12 @@ def _listed(document: Mapping[str, Any]) -> Snapshot:
             message = f"must be one of {', '.join(_LISTED)}; other kinds say nothing of a fleet"
             raise SpecError(Problem(f"items[{index}].kind", show(kind), message))
         found.setdefault(_LISTED[kind], []).append(item)
+    if items and "nodes" not in found:
+        kinds = sorted({str(item.get("kind", default)) for item in items})
+        message = (
+            f"no Node among {len(items)} of kind {', '.join(kinds)}; kubectl get nodes -o yaml prints them"
+        )
+        raise SpecError(Problem("items", "", message))
     checked = {key: _objects(found, key) for key in found}
     return take_snapshot(
         checked.get("nodes", ()),

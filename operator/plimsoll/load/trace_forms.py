@@ -14,8 +14,9 @@ Upper and lower case, spaces and underscores make no difference. Of a name with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, rate_columns
@@ -58,6 +59,8 @@ _BAILIAN: Final = "chatid"
 
 MOST_PER_S: Final = 100.0
 """Requests a second that one model gets at most. Where more would follow from times in ms, they are in seconds."""
+NEAR: Final = 0.75
+"""How like two names must be for one to be taken for a slip of the other, as `difflib` counts it."""
 NAMED: Final = 3
 """Models that are told by name."""
 
@@ -97,9 +100,14 @@ def columns_of(head: Iterable[str]) -> RequestColumns | RateColumns | TimeColumn
             return found
     if at is None and prompt is None and answer is None:
         return f"no column says when, as time does; {FORMS}"
+    unread = [name for name in known.values() if name not in (at, prompt, answer)]
     missing = [
-        name
-        for name, found in (("arrival_s", at), ("input_tokens", prompt), ("output_tokens", answer))
+        f"{name}{_near(meant, unread)}"
+        for name, meant, found in (
+            ("arrival_s", _AT, at),
+            ("input_tokens", _INPUT, prompt),
+            ("output_tokens", _OUTPUT, answer),
+        )
         if found is None
     ]
     if at is None or prompt is None or answer is None:
@@ -170,6 +178,12 @@ def _without_lengths(names: _Head) -> RateColumns | TimeColumns | str | None:
     others = (name for name in known.values() if name != at)
     times = TimeColumns(at=at, unit_s=_unit_s(at), said=_folded(at) in _ARRIVALS, model=model)
     return names.doubled(at) or _unread_lengths(others) or times
+
+
+def _near(names: Sequence[str], unread: Iterable[str]) -> str:
+    """A clause on a column that is called nearly as one of these: a slip, or somebody else's word; empty where none is."""
+    near = next((one for one in unread if get_close_matches(_folded(one), names, n=1, cutoff=NEAR)), None)
+    return "" if near is None else f" ({near.strip()!r} is near it: call it so)"
 
 
 def head_of(rows: Iterable[Row]) -> Iterable[str]:

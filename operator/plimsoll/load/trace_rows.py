@@ -129,7 +129,7 @@ def refuse_more(row: Row) -> None:
 def above(head: Iterable[str]) -> str:
     """Begins a sentence on a head that cannot be read, with the head's text."""
     text = ",".join(head)
-    if text and all(one.replace(".", "").replace("-", "").strip().isdigit() for one in text.split(",")):
+    if text and any(one.replace(".", "").replace("-", "").strip().isdigit() for one in text.split(",")):
         return f"the first line is {text[:80]!r}, and should name the columns: "
     return f"the head is {text[:80]!r}: "
 

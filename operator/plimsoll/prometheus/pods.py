@@ -70,6 +70,10 @@ async def scrape(
     )
 
 
+class _Refused(Exception):
+    """A page that is not taken, in words for the condition MetricsAvailable."""
+
+
 @dataclass(slots=True)
 class _Held:
     """Bytes that one look has taken in so far."""
@@ -107,6 +111,8 @@ def _words(error: Exception, deadline_s: float = DEADLINE_S) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         code = error.os_error.errno
         return f"no connection: {os.strerror(code)}" if code else "no connection"
+    if isinstance(error, _Refused):
+        return str(error)
     return f"{type(error).__name__}: {error}"[:300]
 
 
@@ -114,15 +120,13 @@ async def _body(session: aiohttp.ClientSession, url: str, held: _Held) -> bytes:
     # A certificate is of the Service's name, and a pod is asked by its address.
     async with session.get(url, allow_redirects=False, ssl=False) as answer:
         if answer.status != 200:
-            raise ValueError(f"status {answer.status}")
+            raise _Refused(f"its metrics page answers HTTP {answer.status}")
         body = bytearray()
         async for chunk in answer.content.iter_chunked(65536):
             body += chunk
             held.size += len(chunk)
             if held.size > LARGEST_LOOK:
-                raise ValueError(
-                    f"all pages together are larger than {LARGEST_LOOK} bytes: set prometheusUrl"
-                )
+                raise _Refused(f"all pages together are larger than {LARGEST_LOOK} bytes: set prometheusUrl")
             if len(body) > LARGEST_PAGE:
-                raise ValueError(f"the page is larger than {LARGEST_PAGE} bytes")
+                raise _Refused(f"its metrics page is larger than {LARGEST_PAGE} bytes")
         return bytes(body)

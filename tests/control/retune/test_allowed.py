@@ -24,6 +24,12 @@ def test_consent_is_read_from_the_resource():
     assert Consent.of(Tuning.model_validate({"allow": []})).allowed == ()
 
 
+def test_what_a_person_has_set_is_fixed_until_it_is_named_as_what_may_be_retuned():
+    assert Consent.of(Tuning(), fixed=("maxSequences",)).fixed == ("maxSequences",)
+    named = Tuning.model_validate({"allow": ["maxSequences"]})
+    assert Consent.of(named, fixed=("maxSequences",)).fixed == ()
+
+
 @pytest.mark.parametrize(
     ("replicas", "free", "wanted", "disruption", "waits"),
     [

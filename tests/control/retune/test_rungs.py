@@ -102,6 +102,19 @@ def test_the_cheapest_rung_that_is_allowed_and_helps_is_taken(allowed, setting):
     assert all(": " in refused for refused in choice.refused)
 
 
+def test_a_setting_that_a_person_has_set_is_passed_over_and_told_unless_it_is_only_spoken_of():
+    fixed = ("watermark",)
+    choice = chosen(Behaviour(preempted=0.25), consent=Consent(fixed=fixed))
+    assert choice.change is not None
+    assert choice.change.setting == "maxSequences"
+    assert choice.refused == (
+        "watermark: spec.engine.watermarkPermille sets it, and spec.tuning.allow does not name it",
+    )
+    spoken = chosen(Behaviour(preempted=0.25), consent=Consent(mode="dryRun", fixed=fixed))
+    assert spoken.change is not None
+    assert spoken.change.setting == "watermark"
+
+
 def test_the_floor_of_the_user_is_never_passed():
     choice = chosen(consent=Consent(allowed=("maxSequences",), least_sequences=20))
     assert choice.change is not None

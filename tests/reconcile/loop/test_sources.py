@@ -92,7 +92,7 @@ def test_a_sample_is_of_the_pod_that_said_it_and_who_fails_or_has_no_address_has
     assert one.pod in {"a", "b"}
     assert (one.running, one.waiting, one.finished) == (3.0, 0.0, 10.0)
     assert found.histograms is None, "they are in the samples"
-    assert list(found.errors.values()) == ["ValueError: status 500"]
+    assert list(found.errors.values()) == ["its metrics page answers HTTP 500"]
     assert found.errors.keys() < {"team-a/a", "team-a/b"}
 
 

@@ -48,6 +48,10 @@ def look(**others: Any) -> Examined:
     return Examined(now=NOW, **{**HEALTHY, **others})
 
 
+def serves_but(condition: Object) -> Object:
+    return deployment({"type": "Ready", "status": "True", "reason": "Serving"}, condition)
+
+
 def warned(said: str) -> Object:
     found = deployment({"type": "Ready", "status": "True", "reason": "Serving"})
     return {**found, "status": {**found["status"], "sets": [{"name": "a"}, {"name": "b", "warning": said}]}}
@@ -173,6 +177,22 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"deployments": (deployment({"type": "Ready", "status": "True", "reason": "Serving"}, {"type": "Degraded", "status": "True", "reason": "EngineRestarts"}),)},
         "EngineRestarts", "words", "",
     ),
+    "nobody sees how loaded replicas are": (
+        {"deployments": (serves_but({"type": "MetricsAvailable", "status": "False", "reason": "Missing"}),)},
+        "Missing", "words", "docs/runbooks/MetricsStale.md",
+    ),
+    "more replicas are wanted than may be": (
+        {"deployments": (serves_but({"type": "ScalingLimited", "status": "True", "reason": "AtMax"}),)},
+        "AtMax", "words", "",
+    ),
+    "retuning that waits for a person": (
+        {"deployments": (serves_but({"type": "AutotunePaused", "status": "True", "reason": "RepeatedFailure"}),)},
+        "RepeatedFailure", "words", "plimsoll history chat -n team",
+    ),
+    "a promise that nothing keeps": (
+        {"deployments": (serves_but({"type": "SLOAttainable", "status": "False", "reason": "Unattainable"}),)},
+        "Unattainable", "words", "",
+    ),
     "engines that warn of what costs speed": (
         {"deployments": (warned("chat-0: NoNvlink: not all GPUs reach one another by it. Remedy: other nodes"),)},
         "EngineWarns", "NoNvlink: not all GPUs", "",
@@ -247,6 +267,19 @@ HARMLESS: dict[str, Object] = {
     "a volume that came late": {"events": (event("FailedMount", "not yet", "Pod", "chat-1a2b3c4d-x"),)},
     "an engine that was killed once and serves": {
         "events": (event("Killing", KILLED, "Pod", "chat-1a2b3c4d-x"),)
+    },
+    "live conditions that are well": {
+        "deployments": (
+            deployment(
+                {"type": "Ready", "status": "True", "reason": "Serving"},
+                {"type": "MetricsAvailable", "status": "True", "reason": "Fresh"},
+                {"type": "AutotunePaused", "status": "False", "reason": "Active"},
+                {"type": "SLOAttainable", "status": "True", "reason": "NotDeclared"},
+            ),
+        ),
+    },
+    "an autoscaler of before, of which a check of its own would tell": {
+        "deployments": (serves_but({"type": "ScalingLimited", "status": "True", "reason": "SetReplicas"}),)
     },
     "a refusal that is over": {
         "events": (event("FailedCreate", QUOTA, "Deployment", "chat-1a2b3c4d"),),

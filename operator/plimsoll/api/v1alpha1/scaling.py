@@ -94,8 +94,8 @@ class Tuning(ApiModel):
     """What Plimsoll may change by itself when live signals ask for it. Each change is reversible and judged."""
 
     allow: tuple[Literal["watermark", "maxSequences", "maxBatchedTokens"], ...] = listing(
-        "Settings that may be retuned. Absent: watermark and maxSequences, which change neither answers nor "
-        "cost. maxBatchedTokens shortens gaps that long prompts make, at later first tokens.",
+        "Settings that may be retuned. Absent: watermark and maxSequences where spec.engine leaves them "
+        "open. maxBatchedTokens shortens gaps that long prompts make, at later first tokens.",
         most=3,
     )
     mode: Literal["auto", "dryRun", "off"] | None = field(

@@ -24,7 +24,7 @@ from plimsoll.cli.importing.systemd import read_unit
 from plimsoll.cli.importing.values import BadValueError
 from plimsoll.names import NAME_MAX
 
-__all__ = ["Fate", "ImportProblem", "Imported", "Outcome", "import_text"]
+__all__ = ["Fate", "ImportProblem", "Imported", "Outcome", "import_text", "is_read"]
 
 KINDS = (
     "a `vllm serve` or `docker run` command, a systemd unit, a compose file, the engine's --config file, "
@@ -41,6 +41,11 @@ _WRITERS: Mapping[str, tuple[str, Callable[[Draft, dict[str, Any]], None]]] = {
     "DynamoGraphDeployment": ("nvidia.com/", dynamo.write_graph),
     "DynamoGraphDeploymentRequest": ("nvidia.com/", dynamo.write_request),
 }
+
+
+def is_read(kind: str) -> bool:
+    """Whether resources of this kind can be turned into LLMDeployments."""
+    return kind in _WRITERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,14 +100,18 @@ class Consent:
     least_sequences: int = LEAST_SEQUENCES
     least_batched: int = LEAST_BATCHED
     disruption: bool = False
+    fixed: tuple[str, ...] = ()
+    """Settings that a person has set in the spec and not named as what may be retuned. They are only spoken of, in a dry run."""
 
     @classmethod
-    def of(cls, tuning: Tuning) -> Consent:
+    def of(cls, tuning: Tuning, *, fixed: tuple[str, ...] = ()) -> Consent:
         floors = tuning.floors
+        # An empty list allows nothing; an absent one is not written.
+        named = "allow" in tuning.model_fields_set
         return cls(
             mode=tuning.mode or "auto",
-            # An empty list allows nothing; an absent one is not written.
-            allowed=tuning.allow if "allow" in tuning.model_fields_set else DEFAULT_ALLOWED,
+            allowed=tuning.allow if named else DEFAULT_ALLOWED,
+            fixed=() if named else fixed,
             least_sequences=(floors.max_sequences if floors else None) or LEAST_SEQUENCES,
             least_batched=(floors.batched_tokens if floors else None) or LEAST_BATCHED,
             disruption=tuning.allow_disruption is True,

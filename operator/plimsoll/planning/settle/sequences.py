@@ -110,10 +110,13 @@ def queue_limit(task: Task, requests_per_second: float | None) -> tuple[int | No
     changes = f"slo.ttftP99Ms or {field}"
     known = "--max-num-queued-reqs" in task.engine.flags
     if intent.ttft_ms is None or requests_per_second is None or not known:
+        # Where nothing keeps the target, it was planned as if there were none.
+        promised = intent.spec.slo.ttft_p99_ms is not None
+        why = "the target cannot be kept" if promised else "there is no TTFT target"
         return None, explained(
             name,
             "none",
-            "no limit: there is no TTFT target" if known else "no limit: this engine version has none",
+            f"no limit: {why if known else 'this engine version has none'}",
             origin=Origin.ENGINE,
             source=f"{task.engine.name} {task.engine.version}",
             changes=changes,

@@ -22,7 +22,7 @@ from plimsoll.control.decision import Told
 from plimsoll.control.law import up_window_s
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
-from plimsoll.control.retune.scene import SETTINGS, knobs_of
+from plimsoll.control.retune.scene import FIELDS, SETTINGS, knobs_of
 from plimsoll.control.situation import ZERO_AFTER_S, Bounds, Capacity, Slo
 from plimsoll.facts.engines import EngineFacts, EngineNotPlannedError, UnknownEngineError, engine_facts
 from plimsoll.planning import codec
@@ -137,7 +137,8 @@ def subject_of(
     if plan is None or not plan.sets:
         return None
     try:
-        spec = effective(deployment.spec, deployment.namespace, config).spec
+        merged = effective(deployment.spec, deployment.namespace, config)
+        spec = merged.spec
         engine = _engine(plan.engine, plan.engine_version)
         bears = spec.topology.tolerations
 
@@ -153,8 +154,17 @@ def subject_of(
         return None
     ours = {each.name for each in (*sets, *(() if changed is None else (changed,)))}
     others = {name: _planned(name, one.entry, bears) for name, one in there.items() if name not in ours}
+    fixed = tuple(setting for setting, field in FIELDS.items() if merged.source_of(field).binding)
     found = _subject(
-        deployment, spec, engine, sets=sets, changed=changed, others=others, record=record, config=config
+        deployment,
+        spec,
+        engine,
+        sets=sets,
+        changed=changed,
+        others=others,
+        record=record,
+        config=config,
+        consent=Consent.of(spec.tuning, fixed=fixed),
     )
     lacking = lacking_of(plan)
     return found if lacking is None else replace(found, short=lacking.reason)
@@ -170,6 +180,7 @@ def _subject(
     others: Mapping[str, Planned],
     record: Record,
     config: OperatorConfig,
+    consent: Consent,
 ) -> Subject:
     scaling = spec.scaling
     zero = scaling.zero
@@ -188,7 +199,7 @@ def _subject(
         zero=None
         if zero is None
         else Asleep(query=zero.wake.query, after_s=float(zero.after_seconds or ZERO_AFTER_S)),
-        consent=Consent.of(spec.tuning),
+        consent=consent,
         tuning_asked=bool(spec.tuning.to_dict()),
         priority=priority_of(deployment.namespace, config),
         spec=spec_digest(spec),

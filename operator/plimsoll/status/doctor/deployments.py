@@ -29,6 +29,13 @@ CALM: Final = frozenset({
     "Starting", "RollingOut", "WaitingForNodes", "Paused", "Stopped", "ScaledToZero",
 })  # fmt: skip
 """Reasons not to be Ready that time cures, or that were asked for."""
+HELD: Final = {
+    names.METRICS: "False",
+    names.SCALING: "True",
+    names.AUTOTUNE_PAUSED: "True",
+    names.SLO: "False",
+}
+"""Conditions under which a deployment serves, and does not follow its traffic or keep its promise; each with the status that says so."""
 MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
 """Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
@@ -52,6 +59,9 @@ def conditions_told(examined: Examined) -> Iterator[Found]:
         degraded = current.get(names.DEGRADED, {})
         if degraded.get("status") == "True" and worst is ready and ready.get("status") == "True":
             yield _said(item, degraded, "warning")
+        for kind, ill in HELD.items():
+            if current.get(kind, {}).get("status") == ill and current[kind].get("reason") != "SetReplicas":
+                yield _said(item, current[kind], "warning", _cure(kind, item))
         for one in (item.get("status") or {}).get("sets") or ():
             if one.get("warning"):
                 yield Found(
@@ -63,14 +73,27 @@ def _calm(ready: Object) -> bool:
     return ready.get("status") == "True" or ready.get("reason") in CALM
 
 
-def _said(item: Object, condition: Object, severity: Any) -> Found:
+def _said(item: Object, condition: Object, severity: Any, remedy: str = "") -> Found:
     return Found(
         severity=severity,
         about=about(names.KIND, item),
         reason=str(condition.get("reason")),
         message=str(condition.get("message")),
-        remedy="",
+        remedy=remedy,
     )
+
+
+def _cure(kind: str, item: Object) -> str:
+    """What to do about a condition whose message tells only what is so."""
+    if kind == names.METRICS:
+        return "the PodMonitor, a NetworkPolicy, the engine's flags or prometheusUrl; docs/runbooks/MetricsStale.md tells which"
+    if kind == names.AUTOTUNE_PAUSED:
+        where = f"{name_of(item)} -n {_space(item)}"
+        return (
+            f"plimsoll history {where} says what was tried; once that is cured, kubectl annotate llm {where} --overwrite "
+            f'{names.ANNOTATION_RESET}="$(date +%s)"'
+        )
+    return ""
 
 
 def pods(examined: Examined) -> Iterator[Found]:
