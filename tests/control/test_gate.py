@@ -68,6 +68,8 @@ def test_where_most_do_not_say_how_many_requests_they_have_that_is_told_as_missi
     )
     gate = gate_of(replace(said, replicas=mute), Law())
     assert (gate.open, gate.missing, gate.told.status, gate.told.reason) == (True, silent, status, reason)
+    assert gate.retunes is (status == "True"), "the alert on this condition says that nothing is retuned"
+    assert ("nothing is retuned" in gate.told.message) is (status == "False")
     assert (
         f"{silent} of 3 ready replicas do not say how many requests they have; they count as full"
         in gate.told.message

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.control.idle import last_asked, wake_of
+from plimsoll.control.scaling import decide
 from plimsoll.control.situation import Bounds, ReplicaState, Situation, Zero
 from tests.control.situations import NOW, after, known, replicas, serving, signals, situation
 
@@ -134,6 +135,20 @@ def test_while_nobody_serves_yet_as_many_are_asked_for_as_pay_back_what_waits_at
     assert decision.replicas == come
     (role,) = decision.roles
     assert (role.reason == "NoSignals") is (queue is None or queue <= 450)
+
+
+def test_what_waits_at_the_gateway_is_what_is_told_to_have_asked_for_them() -> None:
+    (role,) = after(starting(1800.0), starting(1800.0), memory=known(ready=0)).roles
+    assert role.message == "1 to 4 replicas: wanted are 4.0 by those who wait at the gateway"
+
+
+def test_one_that_takes_long_to_start_brings_no_other_where_it_can_answer_all_who_wait() -> None:
+    """Another would take as long. Each start-up would bring one more, of a model that is fetched for the first time."""
+    asked, decision = starting(10.0), None
+    for look in range(120):
+        now = NOW + 15 * look
+        decision = decide(now=now, situation=asked, memory=decision.memory if decision else known(ready=0))
+        assert decision.replicas == 1, f"after {15 * look} s"
 
 
 def test_where_all_that_waits_will_be_paid_back_none_that_comes_is_taken_away() -> None:

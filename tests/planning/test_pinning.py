@@ -137,6 +137,25 @@ def test_a_plan_that_a_person_asks_for_keeps_what_was_retuned_and_says_so(field,
     assert twice.sets == again.sets
 
 
+@pytest.mark.parametrize(
+    ("allow", "runs", "told"),
+    [
+        ({}, 64, "not kept of what was retuned: max_num_seqs 9, as the spec sets 64 and spec.tuning.allow"),
+        ({"allow": ["maxSequences"]}, 9, "kept of what was retuned: max_num_seqs 9"),
+    ],
+    ids=["not named", "named"],
+)
+def test_a_plan_that_a_person_asks_for_has_what_they_set_unless_they_named_it_as_what_may_be_retuned(
+    allow, runs, told
+):
+    """The release before retuned what was set too: this is the way back, as the spec says what it should already."""
+    asked = deployment(workload=CHAT, engine={"maxSequences": 64}, tuning=allow)
+    before = retuned(planned(asked, pool(nodes=1)), "max_num_seqs", 9)
+    again = planned(asked, pool(nodes=1), pinned=before, event=Event.REQUESTED)
+    assert again.sets[0].settings.max_num_seqs == runs
+    assert told in again.choice
+
+
 @pytest.mark.parametrize("event", [Event.SET_FAILED, None])
 def test_what_was_retuned_goes_with_an_edit_and_with_a_start_that_failed(event):
     first = pinned_plan()

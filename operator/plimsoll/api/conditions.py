@@ -161,7 +161,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Missing": "Too few replicas have fresh metrics.",
         "OutOfDate": "Their samples come, and too many are older than a minute or ahead of the operator's clock.",
         "PrometheusUnreachable": "Prometheus does not answer.",
-        "Outage": "One of these has been so for half an hour: replicas are held since then, and the message says where to look.",
+        "Outage": "One of these has been so for half an hour; the message says since when and where to look.",
         "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
         "QueryUnanswered": "spec.scaling.zero.wake.query has found nothing for five minutes.",
     },

@@ -65,6 +65,8 @@ class Need:
     prompts: float | None = None
     latency: float | None = None
     forecast: float | None = None
+    gateway: float | None = None
+    """By what waits at the gateway alone, while no replica serves; else that is a part of the others."""
     lead_s: float = 0.0
 
 

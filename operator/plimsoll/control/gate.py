@@ -45,6 +45,11 @@ class Gate:
     to be taken away."""
     told: Told
 
+    @property
+    def retunes(self) -> bool:
+        """Whether so much is known that settings may be judged by it."""
+        return self.told.status == "True"
+
 
 def gate_of(signals: Signals, law: Law) -> Gate:
     missing = signals.silent
@@ -56,7 +61,7 @@ def gate_of(signals: Signals, law: Law) -> Gate:
         return _FRESH
     said = f"{missing} of {signals.live} ready replicas do not say how many requests they have; they count as full before anything is taken away"
     if signals.live - missing < law.coverage_least * signals.live:
-        said = f"{said}, and more are asked for by what else is said"
+        said = f"{said}, more are asked for by what else is said, and nothing is retuned"
         return Gate(open=True, missing=missing, told=_told("False", "Missing", said))
     return Gate(open=True, missing=missing, told=_told("True", "Fresh", said))
 

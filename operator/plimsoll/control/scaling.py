@@ -6,12 +6,13 @@ how much is needed, then up, down or stay. Each step is a module of its own; thi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 from plimsoll.control import bounded, forecast, learning, telling, zero
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import RISING, Action, Decision
-from plimsoll.control.demand import Load, load_of
+from plimsoll.control.demand import Load, load_of, supply_of
 from plimsoll.control.down import down, window_s
 from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import LAW, Law
@@ -105,11 +106,13 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
 
 def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
     """Nothing says that fewer replicas would do, so all that are asked for stay asked for. More may be, by those who wait at the gateway."""
-    weight = load.weight
+    weight, law = load.weight, turn.law
     placed = placing(turn, view.memory, least=turn.there)
-    queued = waking(load, turn.law) or 0.0
-    short = queued - load.supply.counted
-    view = replace(view, memory=_over(placed.memory, short > ROUNDING, turn.now, turn.law))
+    queued = waking(load, law) or 0.0
+    # However late they are, as further ones would be as late.
+    coming = supply_of(turn.role, weight, turn.now, credit_s=math.inf, unplaced_s=law.unplaced_s)
+    short = queued - coming.counted
+    view = replace(view, memory=_over(placed.memory, short > ROUNDING, turn.now, law))
     told = (gate.told, *telling.stuck(turn.role, placed))
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
@@ -117,7 +120,7 @@ def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
     if bound is not None:
         return bound
     if short > ROUNDING:
-        owed = replace(view, wanted=queued, need=replace(view.need, running=queued))
+        owed = replace(view, wanted=queued, need=replace(view.need, gateway=queued))
         more = _up(turn, owed, placed, weight, short)
         return replace(more, told=(*told, *more.told))
     lost = _lost(turn, view)

@@ -35,6 +35,7 @@ def figures(role: Role, need: Need) -> str:
             (need.prompts, "first tokens in time"),
             (need.latency, "latency"),
             (need.forecast, f"the load {need.lead_s:.0f} s ahead"),
+            (need.gateway, "those who wait at the gateway"),
         )
         if value is not None
     ]

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.control.retune import Consent, Phase, advance
+from plimsoll.control.retune.allowed import taken_back
+from plimsoll.control.retune.symptoms import Symptom
 from tests.control.retune.world import World
 
 HOUR = 3600.0
@@ -14,6 +16,10 @@ TAKEN_BACK = {
     "a dry run": (Consent(mode="dryRun"), "spec.tuning.mode was set to dryRun"),
     "another setting only": (Consent(allowed=("watermark",)), "spec.tuning.allow names maxSequences no more"),
     "a higher floor": (Consent(least_sequences=30), "no fewer than 30"),
+    "a list that named what the spec sets": (
+        Consent(fixed=("maxSequences",)),
+        "spec.engine.maxSequences sets it, and spec.tuning.allow does not name it",
+    ),
 }
 
 
@@ -55,6 +61,15 @@ def test_an_edit_that_still_allows_the_change_leaves_it_alone(consent):
     world.consent = consent
     world.run(HOUR)
     assert world.memory.past[-1].outcome is Phase.DONE
+
+
+def test_a_change_back_to_what_the_spec_sets_goes_on_though_no_list_names_it():
+    world = in_phase("Judging")
+    step = world.memory.step
+    assert step is not None
+    world.consent = Consent(fixed=("maxSequences",))
+    assert taken_back(world.scene(), replace(step, symptom=Symptom.RELAXED)) is None
+    assert taken_back(world.scene(), step) is not None
 
 
 def test_an_engine_that_breaks_as_it_is_turned_off_has_failed():

@@ -135,7 +135,7 @@ def test_a_way_back_waits_five_minutes_for_room_whatever_was_asked_of_rollouts_a
     assert left == 2 or rollout.look_again_seconds == 300 - waited
 
 
-@pytest.mark.parametrize("rules", [ASKED, FULL], ids=str)
+@pytest.mark.parametrize("rules", [ASKED, FULL, Rules(surge=2), Rules(surge=8)], ids=str)
 @pytest.mark.parametrize("total", [2, 3, 5])
 def test_on_a_full_fleet_all_go_back_within_five_minutes_each_and_one_is_missing_at_most(
     total: int, rules: Rules
@@ -160,7 +160,7 @@ def test_on_a_full_fleet_all_go_back_within_five_minutes_each_and_one_is_missing
         }
         assert serves + after["b"] >= total - 1
         old, tried, now = after["a"], after["b"], now + 15
-    assert now - NOW <= total * 330
+        assert now - NOW <= total * 330
 
 
 @pytest.mark.parametrize("rules", [ASKED, Rules(by_room=True), FULL], ids=str)

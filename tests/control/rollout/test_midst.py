@@ -178,6 +178,17 @@ def test_a_quota_that_refuses_a_surge_is_as_full_as_nodes_are() -> None:
     assert numbers(Wanted("new", 2), Rules(), old, refused) == {"new": 1, "old": 2}, "who wants it waits"
 
 
+@pytest.mark.parametrize("surge", [2, 3, 8])
+def test_a_quota_that_refuses_all_of_a_large_surge_keeps_no_rollout_back(surge: int) -> None:
+    """Nodes would have room for it. What is left of it after those that were refused would be refused too."""
+    hall = Hall(9, replicas=2, quota=2, strategy="", rules=Rules(surge=surge))
+    hall.run(20, lambda rollout: rollout.settled)
+    hall.wanted, hall.least = "new", hall.ready
+    hall.run(80, lambda rollout: rollout.settled)
+    assert hall.asked == {"new": 2}
+    assert hall.least >= 1
+
+
 def test_a_refusal_that_is_over_takes_nothing_that_serves() -> None:
     """It is told for a moment longer, while the pod that was made by then looks for a node."""
     old = shown("old", Stage.READY, Stage.READY)

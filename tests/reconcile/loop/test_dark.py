@@ -137,3 +137,19 @@ def test_a_query_without_an_answer_hides_no_outage() -> None:
     stage.reachable = False
     stage.run(control, world, 8)
     assert metrics_told(world).reason == "PrometheusUnreachable"
+
+
+@pytest.mark.parametrize("tuning", [{}, {"tuning": {"mode": "off"}}], ids=["retuned", "not retuned"])
+def test_of_a_query_that_nobody_could_ask_it_is_not_told_that_it_finds_nothing(
+    tuning: dict[str, Any],
+) -> None:
+    zero = {"wake": {"query": "sum(queue)"}, "afterSeconds": 60}
+    stage, world, control = staged(scaling={"max": 4, "zero": zero}, **tuning)
+    stage.wants = lambda spec: True  # type: ignore[method-assign]
+    stage.load = 0.0
+    answer(stage, Woken(waiting={KEY: 0.0}))
+    stage.run(control, world, HOUR)
+    assert stage.replicas == 0
+    replace_look(stage, Looked(reachable=False))
+    stage.run(control, world, HOUR // 5)
+    assert metrics_told(world).reason == "PrometheusUnreachable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll import names
 from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
-from plimsoll.reconcile.loop.patience import LIMITED_S, MISSED_S, MISSES_S, MISSING_S, Patience
+from plimsoll.reconcile.loop.patience import LIMITED_S, MISSED_S, MISSES_S, MISSING_S, UNANSWERED_S, Patience
 
 LAW = Law(tick_s=15.0)
 MISSING = Told(names.METRICS, "False", "Missing", "2 of 4 ready replicas have metrics of the last minute")
@@ -32,6 +32,33 @@ def test_metrics_that_come_back_begin_the_wait_anew():
     told(patience, MISSING, last=(FRESH,), now=100.0)
     assert told(patience, FRESH, last=(FRESH,), now=130.0) == {"Fresh"}
     assert told(patience, MISSING, last=(FRESH,), now=100.0 + MISSING_S) == {"Fresh"}
+
+
+UNREACHABLE = Told(names.METRICS, "False", "PrometheusUnreachable", "the source of metrics does not answer")
+UNANSWERED = Told(names.METRICS, "False", "QueryUnanswered", "spec.scaling.zero.wake.query finds nothing")
+
+
+def test_a_moment_without_prometheus_changes_nothing_where_a_query_has_long_found_nothing():
+    patience = Patience()
+    told(patience, UNANSWERED, now=100.0)
+    assert told(patience, UNANSWERED, now=100.0 + UNANSWERED_S) == {"QueryUnanswered"}
+    assert told(patience, UNREACHABLE, last=(UNANSWERED,), now=500.0) == {"QueryUnanswered"}
+    assert told(patience, UNANSWERED, last=(UNANSWERED,), now=515.0) == {"QueryUnanswered"}
+    assert told(patience, UNREACHABLE, last=(UNANSWERED,), now=530.0) == {"QueryUnanswered"}
+    assert told(patience, UNREACHABLE, last=(UNANSWERED,), now=590.0) == {"PrometheusUnreachable"}
+
+
+def test_a_program_that_begins_goes_on_telling_of_a_query_that_still_finds_nothing():
+    assert told(Patience(), UNANSWERED, last=(UNANSWERED,), now=100.0) == {"QueryUnanswered"}
+
+
+def test_a_query_is_given_its_time_after_an_outage():
+    patience = Patience()
+    told(patience, UNREACHABLE, now=100.0)
+    assert told(patience, UNREACHABLE, now=1000.0) == {"PrometheusUnreachable"}
+    assert told(patience, UNANSWERED, last=(UNREACHABLE,), now=1015.0) == {"Fresh"}
+    assert told(patience, FRESH, last=(FRESH,), now=1030.0) == {"Fresh"}
+    assert told(patience, UNANSWERED, last=(FRESH,), now=1045.0) == {"Fresh"}
 
 
 def test_a_clock_that_is_put_back_does_not_make_the_wait_longer():

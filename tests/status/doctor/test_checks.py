@@ -181,6 +181,10 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"deployments": (serves_but({"type": "MetricsAvailable", "status": "False", "reason": "Missing"}),)},
         "Missing", "words", "docs/runbooks/MetricsStale.md",
     ),
+    "a query that finds nothing while replicas are seen": (
+        {"deployments": (serves_but({"type": "MetricsAvailable", "status": "False", "reason": "QueryUnanswered"}),)},
+        "QueryUnanswered", "words", "spec.scaling.zero.wake.query, seen at prometheusUrl",
+    ),
     "more replicas are wanted than may be": (
         {"deployments": (serves_but({"type": "ScalingLimited", "status": "True", "reason": "AtMax"}),)},
         "AtMax", "words", "",

@@ -57,6 +57,8 @@ def taken_back(scene: Scene, step: Step) -> str | None:
         return f"spec.tuning.mode was set to {consent.mode}"
     if step.setting not in consent.allowed:
         return f"spec.tuning.allow names {step.setting} no more"
+    if why := consent.set_by_hand(step.setting, goes_back=step.symptom == Symptom.RELAXED):
+        return why
     floor = floors.get(step.setting)
     if floor is not None and int(step.after) < min(floor, int(step.before)):
         return f"spec.tuning.floors allows no fewer than {floor} by now"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from plimsoll.control.retune import sizing
-from plimsoll.control.retune.scene import FIELDS, Scene
+from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.symptoms import CALM, SeenSymptom, Symptom, few_fill_it
 
 AIM = 0.2
@@ -70,14 +70,12 @@ Rung = Callable[[], Change | No]
 def choose(scene: Scene, seen: SeenSymptom, *, barred: dict[str, str]) -> Choice:
     """`barred` are settings that may not be touched now, with the reason."""
     refused, unsure = [], False
-    relaxed = seen.symptom is Symptom.RELAXED  # which brings a setting back to what the person has set
+    consent, relaxed = scene.consent, seen.symptom is Symptom.RELAXED
     for setting, rung in _rungs(scene, seen):
-        if setting not in scene.consent.allowed:
+        if setting not in consent.allowed:
             refused.append(f"{setting}: spec.tuning.allow does not name it")
-        elif setting in scene.consent.fixed and scene.consent.mode == "auto" and not relaxed:
-            refused.append(
-                f"{setting}: spec.{FIELDS[setting]} sets it, and spec.tuning.allow does not name it"
-            )
+        elif consent.mode == "auto" and (why := consent.set_by_hand(setting, goes_back=relaxed)):
+            refused.append(f"{setting}: {why}")
         elif setting in barred:
             refused.append(f"{setting}: {barred[setting]}")
         elif isinstance(found := rung(), No):

@@ -117,6 +117,12 @@ class Consent:
             disruption=tuning.allow_disruption is True,
         )
 
+    def set_by_hand(self, setting: str, *, goes_back: bool) -> str | None:
+        """That a setting is to stay as a person has set it; None where nobody has, or it `goes_back` to just that."""
+        if setting not in self.fixed or goes_back:
+            return None
+        return f"spec.{FIELDS[setting]} sets it, and spec.tuning.allow does not name it"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:

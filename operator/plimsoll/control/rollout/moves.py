@@ -127,6 +127,9 @@ def _moving(scene: _Scene) -> Rollout:
     # unless the user asks for a surge, or it would be waited for for ever.
     nowhere, until = _without_room(scene)
     surge = max(0, max(rules.surge, existing + old - total) - nowhere)
+    if nowhere and existing - nowhere <= scene.ready and scene.ready + old <= total:
+        # No other is on its way, and none that serves may go otherwise: what is left of a larger surge would find no room either.
+        surge = 0
     if rules.hold or scene.failures:
         new = min(existing, total)
         left = total - scene.ready

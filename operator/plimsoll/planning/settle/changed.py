@@ -22,6 +22,8 @@ RETUNED: Final = "a retune"
 """Source of a value that a retune has changed."""
 PLANNED: Final = "as planned"
 """Among the inputs of such a value: what it was before."""
+BY_HAND: Final = frozenset({Origin.USER, Origin.NAMESPACE, Origin.CONFIG})
+"""Origins of values that a person has set."""
 NEVER_MORE: Final = frozenset({"watermark_permille"})
 """Settings that need no more memory, however large they are."""
 
@@ -68,9 +70,9 @@ def changed_set(
     return replace(chosen, digest=digest, settings=settings, values=values)
 
 
-def retained(fresh: Plan, before: Plan) -> Plan:
+def retained(fresh: Plan, before: Plan, *, named: bool = False) -> Plan:
     """The fresh plan with what was retuned in the plan before on the same hardware and layout. Its `choice` says what was kept and what was
-    not."""
+    not. `named`: spec.tuning.allow says what may be retuned; else that is nothing that a person has set."""
     sets: list[PlanSet] = []
     kept: list[str] = []
     lost: list[str] = []
@@ -82,7 +84,7 @@ def retained(fresh: Plan, before: Plan) -> Plan:
             ]
     for new in fresh.sets:
         changes = [one for old in before.sets if alike(old, new) for one in _retuned(old)]
-        sets.append(_with_changes(new, changes, fresh, kept=kept, lost=lost))
+        sets.append(_with_changes(new, changes, fresh, named=named, kept=kept, lost=lost))
     said = [
         f"{words}: {'; '.join(dict.fromkeys(names))}"
         for words, names in (("kept of what was retuned", kept), ("not kept of what was retuned", lost))
@@ -97,10 +99,22 @@ def _retuned(one: PlanSet) -> list[Value]:
 
 
 def _with_changes(
-    chosen: PlanSet, changes: Iterable[Value], plan: Plan, *, kept: list[str], lost: list[str]
+    chosen: PlanSet,
+    changes: Iterable[Value],
+    plan: Plan,
+    *,
+    named: bool,
+    kept: list[str],
+    lost: list[str],
 ) -> PlanSet:
-    """The set with as many of the retuned values as it has memory for; adds to `kept` and `lost` what becomes of each."""
+    """The set with as many of the retuned values as may be and it has memory for; adds to `kept` and `lost` what becomes of each."""
     for one in changes:
+        own = next((value for value in chosen.values if value.name == one.name), one)
+        if own.origin in BY_HAND and own.value != one.value and not named:
+            lost.append(
+                f"{one.name} {one.value}, as the spec sets {own.value} and spec.tuning.allow does not name it"
+            )
+            continue
         settings = _settings_with(chosen, one, plan.engine_version)
         if settings is None:
             lost.append(f"{one.name} {one.value}, as it asks for more than is planned now")

@@ -193,19 +193,21 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
         # Where not even scaling.max can be had, it is not scaling.max that limits.
         said[behind.type] = behind if limit is None or limit.reason == "AtMax" else limit
     # Not knowing the load is the greater trouble, and whatever keeps Prometheus from telling it keeps this query from an answer too.
-    metrics = said.get(names.METRICS)
-    if (query := _of_query(tick, case)) is not None and (metrics is None or metrics.status != "False"):
+    unknown = names.METRICS in said and said[names.METRICS].status == "False"
+    if not unknown and (query := _of_query(tick, case, signals)) is not None:
         said[names.METRICS] = query
     record = replace(record, replicas=wish, shares=shares)
     return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
 
 
-def _of_query(tick: Tick, case: Case) -> Told | None:
-    """MetricsAvailable, where there is a wake query and no answer to it."""
+def _of_query(tick: Tick, case: Case, signals: Signals) -> Told | None:
+    """MetricsAvailable, where there is a wake query and no answer to it. Of one that sleeps nobody else may have told that none could be asked."""
     zero, key = case.subject.zero, case.subject.key
     if (refused := tick.looked.woken.refused.get(key)) is not None:
         reason, why = QUERY_REFUSED, f"is refused, so it neither sleeps nor wakes by it: {refused}"
     elif zero is not None and zero.query is not None and tick.waiting(case) is None:
+        if not signals.reachable:
+            return gate_of(signals, tick.law).told
         reason, why = QUERY_UNANSWERED, FINDS_NOTHING
     else:
         return None

@@ -39,7 +39,9 @@ class Patience:
     """Since when the conditions of one deployment have been so."""
 
     missing_since: float | None = None
-    """Since when metrics have not been available, for whatever reason."""
+    """Since when this program has found that nobody knows how loaded the replicas are."""
+    unanswered_since: float | None = None
+    """Since when only a wake query has had no answer. An outage says nothing of it."""
     dark_since: float | None = None
     """Since when nobody has known how loaded the replicas are; before this program began, as the status told then."""
     limited_at: float | None = None
@@ -72,16 +74,22 @@ class Patience:
     def _hold_metrics(self, told: dict[str, Told], before: Mapping[str, Told], now: float, law: Law) -> None:
         metrics = told.get(names.METRICS)
         if metrics is None or metrics.status == "True":
-            self.missing_since = self.dark_since = None
+            self.missing_since = self.dark_since = self.unanswered_since = None
             return
-        self.missing_since = _earlier(self.missing_since, now)
-        self.dark_since = _earlier(self.dark_since, now) if metrics.reason in SILENT else None
-        if now - self.missing_since < _patience_s(metrics.reason, law):
+        if metrics.reason in SILENT:
+            since = self.missing_since = _earlier(self.missing_since, now)
+            self.dark_since = _earlier(self.dark_since, now)
+        else:
+            since = self.unanswered_since = _earlier(self.unanswered_since, now)
+            self.missing_since = self.dark_since = None
+        if now - since < _patience_s(metrics.reason, law):
             del told[names.METRICS]
-            if metrics.reason == QUERY_UNANSWERED:
+            last = before.get(names.METRICS)
+            if metrics.reason == QUERY_UNANSWERED and (last is None or last.reason != QUERY_UNANSWERED):
+                # An outage before it is over.
                 told[names.METRICS] = FRESH
-            elif names.METRICS in before:
-                told[names.METRICS] = before[names.METRICS]
+            elif last is not None:
+                told[names.METRICS] = last
         elif self.dark_since is not None:
             told[names.METRICS] = lasting(metrics, self.dark_since, now, law)
 

@@ -104,7 +104,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
     lead, spec = _lead(subject, record)
     tried = subject.changed
     ground = tick.grounds.for_set(lead)
-    data = gate_of(signals, tick.law).open
+    data = gate_of(signals, tick.law).retunes
     if tried is not None or len(case.serving.sets) > 1:
         signals = tick.signals(case, [lead.name])
     role = record.memory.of(ROLE)

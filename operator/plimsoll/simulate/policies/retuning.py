@@ -97,7 +97,7 @@ class Retuning:
             more_replicas=wish < view.most and not is_limited(decision.conditions) and room,
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
-            data=gate_of(signals, self._law).open,
+            data=gate_of(signals, self._law).retunes,
             scaled_at=role.up_at,
             scaled=wish != view.told,
             fleet_gpus=most * serving.gpus,

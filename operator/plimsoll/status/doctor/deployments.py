@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll import names
+from plimsoll.control.gate import OF_QUERY
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
@@ -60,8 +61,9 @@ def conditions_told(examined: Examined) -> Iterator[Found]:
         if degraded.get("status") == "True" and worst is ready and ready.get("status") == "True":
             yield _said(item, degraded, "warning")
         for kind, ill in HELD.items():
-            if current.get(kind, {}).get("status") == ill and current[kind].get("reason") != "SetReplicas":
-                yield _said(item, current[kind], "warning", _cure(kind, item))
+            said = current.get(kind, {})
+            if said.get("status") == ill and (reason := said.get("reason")) != "SetReplicas":
+                yield _said(item, said, "warning", _cure(kind, reason, item))
         for one in (item.get("status") or {}).get("sets") or ():
             if one.get("warning"):
                 yield Found(
@@ -83,8 +85,10 @@ def _said(item: Object, condition: Object, severity: Any, remedy: str = "") -> F
     )
 
 
-def _cure(kind: str, item: Object) -> str:
+def _cure(kind: str, reason: str | None, item: Object) -> str:
     """What to do about a condition whose message tells only what is so."""
+    if kind == names.METRICS and reason in OF_QUERY:
+        return "spec.scaling.zero.wake.query, seen at prometheusUrl; docs/runbooks/MetricsStale.md tells more"
     if kind == names.METRICS:
         return "the PodMonitor, a NetworkPolicy, the engine's flags or prometheusUrl; docs/runbooks/MetricsStale.md tells which"
     if kind == names.AUTOTUNE_PAUSED:
