@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from alert_cases import (
+from alert_cases import Case, case
+from alert_series import (
     AVAILABLE,
     ERRORS,
     FAILED,
@@ -19,8 +20,6 @@ from alert_cases import (
     RUNNING,
     WAITING,
     WAITING_BESIDE,
-    Case,
-    case,
     histogram,
     prompts,
     rising,

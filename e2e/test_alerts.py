@@ -9,6 +9,7 @@ from typing import Any
 
 import alert_cases
 import alert_edges
+import alert_series
 from cluster.metrics import promtool
 from common import ROOT
 from plimsoll.alerts import ALERTS
@@ -48,7 +49,7 @@ def of(cluster: str, labels: str) -> str:
 def of_two_clusters() -> dict[str, Any]:
     """All cases, each beside a cluster in which the same deployment is well: what fires is of the other one."""
     read = alert_cases.tests(str(RULES), alert_cases.CASES)
-    well = [{"series": of("us-1", name), "values": values} for name, values in alert_cases.WELL.items()]
+    well = [{"series": of("us-1", name), "values": values} for name, values in alert_series.WELL.items()]
     for one in read["tests"]:
         series = [{**each, "series": of("eu-1", each["series"])} for each in one["input_series"]]
         one["input_series"] = [*series, *well]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from alert_cases import AT, rising, steady
+from alert_series import AT, rising, steady
 from cluster.metrics import promtool
 from plimsoll.alerts.dashboards import DASHBOARDS
 from plimsoll.alerts.records import RECORDS
