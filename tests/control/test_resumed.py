@@ -69,3 +69,15 @@ def test_a_program_that_was_away_for_minutes_goes_on_with_no_timer_of_the_load_b
     role = memory.of("serve")
     assert (role.over_since, role.owing_since, role.slow_since) == (None, None, None)
     assert decide(now=NOW + away_s, situation=HOT, memory=memory).replicas == 10
+
+
+@pytest.mark.parametrize(("exports", "wanted"), [({"finished"}, 3.0), (set(), 13.7)], ids=["counts", "gauges"])
+def test_a_queue_at_a_first_look_is_paid_back_and_not_given_replicas_of_its_own(exports: set[str], wanted: float):
+    """By one look at counters no rate is known. Where no engine counts, none ever will be, and a queue alone shows that more comes than is
+    answered."""
+    once = {"finished": None, "arrived": None, "recently": None, "inflight_mean": None, "span_s": 0.0}
+    seen = situation(signals(1, inflight=60, waiting=600, kv=0.6, recent_span_s=0.0, **once), serving(1))
+    seen = replace(seen, roles=(replace(seen.roles[0], exports=frozenset(exports)),))
+    need = after(*[seen] * 2, memory=known(ready=1)).roles[0].need
+    assert need is not None
+    assert need.running == pytest.approx(wanted, abs=0.1)

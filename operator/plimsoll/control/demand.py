@@ -236,6 +236,8 @@ class Load:
     weight: Mapping[str, float]
     missing: int
     """Ready replicas that do not say how many requests they have."""
+    counts: bool = False
+    """Whether engines count the requests that end, so that a rate of arrivals is known from the second look on."""
 
 
 def load_of(
@@ -249,4 +251,5 @@ def load_of(
         supply=supply_of(role, weight, now, credit_s=starts * lead_s, unplaced_s=law.unplaced_s),
         weight=weight,
         missing=role.signals.silent,
+        counts="finished" in role.exports,
     )

@@ -89,7 +89,12 @@ def waking(load: Load, law: Law) -> float | None:
     nobody knows how much a replica does."""
     if load.supply.ready or load.holds.curve is None or not load.demand.waiting:
         return None
-    return load.demand.waiting / law.payback_s / load.holds.rate(load.holds.least)
+    return _owed(load, load.holds.least, law)
+
+
+def _owed(load: Load, full: float, law: Law) -> float:
+    """Replicas that can pay back the queue, and do nothing else."""
+    return load.demand.waiting / law.payback_s / load.holds.rate(full)
 
 
 def _needed(load: Load, full: float, law: Law) -> float | None:
@@ -97,10 +102,11 @@ def _needed(load: Load, full: float, law: Law) -> float | None:
     demand, holds, ready = load.demand, load.holds, load.supply.ready
     counted = None if demand.running is None else demand.running / (law.target * full)
     if demand.arrivals is None or holds.curve is None:
-        queued = demand.waiting / full
+        # Where no rate will ever be known, a queue is all that tells that more comes than is answered.
+        queued = _owed(load, full, law) if load.counts and holds.curve is not None else demand.waiting / full
         return None if counted is None else min(counted, law.slow_most * max(ready, 1.0)) + queued
     steady = _carrying(demand.arrivals, full, law.target, load, law)
-    debt = (demand.arrivals + demand.waiting / law.payback_s) / holds.rate(full)
+    debt = demand.arrivals / holds.rate(full) + _owed(load, full, law)
     # Requests in flight correct the line where it is wrong, a step at a time: beyond the target they grow faster than the load.
     # While a queue is paid back they do not count, as replicas may then be fuller than the target.
     corrected = 0.0 if demand.owing else min(counted or 0.0, ready * law.correction)

@@ -10,8 +10,10 @@ from math import inf
 from random import Random
 from typing import Final
 
+from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
+from plimsoll.prometheus.vocabulary import exports
 from plimsoll.simulate import meters
 from plimsoll.simulate.estate import Instance
 from plimsoll.simulate.world import World
@@ -20,6 +22,9 @@ _TTFT: Final = (*meters.TTFT_BUCKETS, inf)
 _ITL: Final = (*meters.ITL_BUCKETS, inf)
 _LATENCY: Final = (*meters.LATENCY_BUCKETS, inf)
 _TOKENS: Final = (*meters.TOKEN_BUCKETS, inf)
+
+EXPORTS: Final = exports(engine_facts().metrics)
+"""Figures that a simulated engine exports: those of the newest that is known."""
 
 
 class Prometheus:

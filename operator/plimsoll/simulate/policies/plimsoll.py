@@ -18,6 +18,7 @@ from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.policies.base import SetView, View, Wish
 from plimsoll.simulate.policies.retuning import Retuning
+from plimsoll.simulate.scrapes import EXPORTS
 from plimsoll.simulate.several import Played
 from plimsoll.simulate.tuning import Try, Tunable
 from plimsoll.simulate.world import SCRAPE_S, Hardware
@@ -83,9 +84,10 @@ class Plimsoll:
         live = [one.id for one in view.ready]
         signals = signals_of(self._window, now=view.now, live=live, gateway=view.waiting)
         sets = self._several(view) if self.sets else (self._alone(view),)
+        bounds = Bounds(min=view.least, max=view.most)
         situation = Situation(
             name=f"{SPACE}/deployment",
-            roles=(Role(sets=tuple(sets), signals=signals, bounds=Bounds(min=view.least, max=view.most)),),
+            roles=(Role(sets=tuple(sets), signals=signals, bounds=bounds, exports=EXPORTS),),
             slo=self.slo,
             zero=self._wake(view),
             up_window_s=self.up_window_s,
