@@ -22,6 +22,8 @@ ERRORS: Final = f'vllm:request_success_total{{{POD},finished_reason="error"}}'
 PREEMPTIONS: Final = f"vllm:num_preemptions_total{{{POD}}}"
 WAITING_BESIDE: Final = WAITING.replace("x2k4p", "m7q2z")
 """Of another replica of the same set."""
+WAITING_TRIED: Final = WAITING.replace("0a1b2c3d-7c9f8d6b-x2k4p", "9e8f7a6b-5d4c3b2a-m7q2z")
+"""Of a replica of another set."""
 LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
 TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
@@ -237,6 +239,11 @@ CASES: Final = (
     case("each replica has a queue", {WAITING: steady(50), WAITING_BESIDE: steady(20), RUNNING: steady(400)}),
     case("one replica had a queue until four minutes ago", {WAITING: since(26, "50", "1"), WAITING_BESIDE: steady(0), RUNNING: steady(400)}, "UnevenLoad"),
     case("one replica has had a queue for four minutes", {WAITING: since(27, "1", "50"), WAITING_BESIDE: steady(0), RUNNING: steady(400)}),
+    case("a replica with other settings has no queue", {WAITING: steady(50), WAITING_TRIED: steady(0), RUNNING: steady(400)}),
+    case(
+        "one replica has a queue and another has none, beside one with other settings",
+        {WAITING: steady(50), WAITING_BESIDE: steady(0), WAITING_TRIED: steady(20), RUNNING: steady(400)}, "UnevenLoad",
+    ),
     case("one replica has the same queue, which two jobs scrape", twice({WAITING: steady(50), RUNNING: steady(400)})),
     case("first tokens are late", {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "TTFTOverSLO"),
     case("first tokens are very late", {**ttft(le_0_5=0, le_3=0, le_10=60, inf=60)}, "TTFTOverSLO", "TTFTOverSLO!"),
