@@ -102,7 +102,11 @@ def test_minutes_in_which_one_replica_had_all_of_the_queue_are_told_as_uneven():
 
 
 def test_a_replica_that_tries_a_setting_makes_no_minute_uneven_by_having_no_queue():
-    roomy = Variant(times=TIMES, limits=replace(LIMITS, blocks=10_000, max_num_seqs=len(TIMES.decode) - 1), capacity=SCENARIO.capacity)
+    roomy = Variant(
+        times=TIMES,
+        limits=replace(LIMITS, blocks=10_000, max_num_seqs=len(TIMES.decode) - 1),
+        capacity=SCENARIO.capacity,
+    )
     policy = Changing(surge=True, variant=roomy)
     outcome = Run(world=world(), arrivals=steady(2 * FULL, 1800.0), policy=policy, initial=3).outcome()
     assert len(outcome.late) > 20
