@@ -99,6 +99,12 @@ def test_lengths_under_another_name_are_not_left_unread_in_silence(column: str):
     )
 
 
+def test_bytes_are_no_tokens_so_that_an_access_log_is_read_with_them():
+    found = read_trace(["time,path,bytes_in,bytes_out\n", "0,/,5,9\n", "7,/,6,9\n", "9,/,6,9\n"], "x")
+    assert isinstance(found, Times)
+    assert len(list(found.lines)) == 3
+
+
 def test_where_one_of_two_lengths_is_missing_it_is_told_where_both_would_come_from():
     said = refused("time,input_tokens\n0,5\n7,6\n9,7\n")
     assert (

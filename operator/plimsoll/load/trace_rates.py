@@ -46,7 +46,7 @@ _COUNTS: Final = (
     *("requests", "requestcount", "requestscount", "numrequests", "nrequests", "count", "count(*)"),
     *("hits", "calls", "invocations"),
 )
-_UNSAID: Final = ("value", "rate", "requestrate")
+UNSAID: Final = ("value", "rate", "requestrate")
 """Names that say that a number is meant, and not of what time."""
 _OTHER: Final = re.compile(
     r"latenc|duration|elapsed|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util|spend|cost|price|status",
@@ -92,7 +92,7 @@ def rate_columns(
     if counts is not None:
         return RateColumns(at=at, unit_s=unit_s, rate=counts, cv=cv, per_second=None)
     others = [name for name in known.values() if name not in (at, cv)]
-    unsaid = next((known[name] for name in _UNSAID if name in known), None)
+    unsaid = next((known[name] for name in UNSAID if name in known), None)
     if unsaid is None and len(others) == 1 and not _OTHER.search(others[0]):
         unsaid = others[0]
     if unsaid is None:
