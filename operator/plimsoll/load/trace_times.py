@@ -25,6 +25,8 @@ UNIX_BEFORE: Final = 7_258_118_400.0
 _UNMARKED: Final = re.compile(r"(?:19|20)\d{6}")
 _DAYS: Final = (19_000_101, 20_991_231)
 """The least and the greatest number that such a date of a day may be."""
+TELLING: Final = 3
+"""The least number of times from which it is seen whether they are even."""
 SAME: Final = 0.8
 """The share of gaps that are alike from which times are even. Of requests that come by chance fewer are, in whole seconds too."""
 
@@ -49,9 +51,7 @@ class Clock:
         if _DAYS[0] <= value <= _DAYS[1] and self._is_day(text):
             return self._date(text)
         if not 0 <= value < inf:
-            raise ValueError(
-                f"{self._is(text)}; it must be a number that is not negative, or a date"
-            )
+            raise ValueError(f"{self._is(text)}; it must be a number that is not negative, or a date")
         at = value * next((unit for least, unit in UNIX_IN if value >= least), self.unit_s)
         if at >= UNIX_BEFORE:
             raise ValueError(
@@ -101,7 +101,7 @@ def even(times: Iterable[float]) -> bool:
     """Whether lines stand at even times, and equally many at each, as samples do and requests do not; so do too few to tell."""
     lines = Counter(round(time, 3) for time in times)
     gaps = Counter(round(after - before, 3) for before, after in pairwise(sorted(lines)))
-    return len(lines) < 3 or (_mostly_one(gaps) and _mostly_one(Counter(lines.values())))
+    return len(lines) < TELLING or (_mostly_one(gaps) and _mostly_one(Counter(lines.values())))
 
 
 def _mostly_one(counts: Counter[Any]) -> bool:
