@@ -21,7 +21,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned, unplannable
@@ -134,7 +136,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--replicas", type=_count, default=6, help="that the busiest ten minutes need (default 6)"
     )
-    parser.add_argument("--days", type=float, help="of longer traces (default: all)")
+    parser.add_argument("--days", type=_days, help="of longer traces (default: all)")
     parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
     parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1)
     parser.add_argument(
@@ -152,10 +154,16 @@ def _options() -> argparse.Namespace:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _days(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (number := float(text)) < inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
 
 
 def _teller(quiet: bool) -> Callable[[int, int, float], None]:

@@ -29,6 +29,7 @@ from alert_series import (
     TURNS,
     WAITING,
     WAITING_BESIDE,
+    WAITING_TRIED,
     WELL,
     counted,
     held,
@@ -155,6 +156,11 @@ CASES: Final = (
     case("each replica has a queue", {WAITING: steady(50), WAITING_BESIDE: steady(20), RUNNING: steady(400)}),
     case("one replica had a queue until four minutes ago", {WAITING: since(26, "50", "1"), WAITING_BESIDE: steady(0), RUNNING: steady(400)}, "UnevenLoad"),
     case("one replica has had a queue for four minutes", {WAITING: since(27, "1", "50"), WAITING_BESIDE: steady(0), RUNNING: steady(400)}),
+    case("a replica with other settings has no queue", {WAITING: steady(50), WAITING_TRIED: steady(0), RUNNING: steady(400)}),
+    case(
+        "one replica has a queue and another has none, beside one with other settings",
+        {WAITING: steady(50), WAITING_BESIDE: steady(0), WAITING_TRIED: steady(20), RUNNING: steady(400)}, "UnevenLoad",
+    ),
     case("one replica has the same queue, which two jobs scrape", twice({WAITING: steady(50), RUNNING: steady(400)})),
     case("first tokens are late", {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "TTFTOverSLO"),
     case("first tokens are very late", {**ttft(le_0_5=0, le_3=0, le_10=60, inf=60)}, "TTFTOverSLO", "TTFTOverSLO!"),
@@ -275,50 +281,5 @@ def tests(rules: str, cases: Iterable[Case]) -> dict[str, Any]:
                 ],
             }
             for one in cases
-        ],
-    }
-
-
-SEEN: Final[Mapping[str, str]] = {
-    **WELL,
-    replicas("waiting_gpus"): steady(1),
-    f'plimsoll_predicted_seconds{{{LLM},latency="ttft_p99"}}': steady(1),
-    f'plimsoll_condition{{{LLM},type="Ready"}}': steady(1),
-    f"plimsoll_llm_devices{{{LLM}}}": steady(2),
-    **{
-        f'plimsoll_pool_devices{{namespace="plimsoll",pool="p",gpu="g",state="{state}"}}': steady(8)
-        for state in ("free", "held", "others")
-    },
-    "plimsoll_deployments": steady(1),
-    'plimsoll_turn_seconds_bucket{le="0.1"}': rising(9),
-    'plimsoll_turn_seconds_bucket{le="+Inf"}': rising(10),
-    'plimsoll_api_calls_total{verb="patch",resource="pods",code="200"}': rising(10),
-    'plimsoll_decisions_total{about="Ready",reason="Serving"}': rising(1),
-    f"vllm:generation_tokens_total{{{POD}}}": rising(6000),
-    f"vllm:prefix_cache_hits_total{{{POD}}}": rising(600),
-    f"vllm:prefix_cache_queries_total{{{POD}}}": rising(6000),
-}
-"""Something of everything that dashboards draw."""
-
-
-def found(rules: str, queries: Sequence[str]) -> dict[str, Any]:
-    """Whether each of these queries has an answer."""
-    return {
-        "rule_files": [rules],
-        "evaluation_interval": "1m",
-        "group_eval_order": ["plimsoll.records", "plimsoll.latencies", "plimsoll.alerts"],
-        "tests": [
-            {
-                "interval": "1m",
-                "input_series": [{"series": name, "values": values} for name, values in SEEN.items()],
-                "promql_expr_test": [
-                    {
-                        "expr": f"count({query}) > bool 0",
-                        "eval_time": AT,
-                        "exp_samples": [{"labels": "{}", "value": 1}],
-                    }
-                    for query in queries
-                ],
-            }
         ],
     }

@@ -10,6 +10,7 @@ from typing import Any
 import alert_cases
 import alert_edges
 import alert_series
+import dashboard_cases
 from cluster.metrics import promtool
 from common import ROOT
 from plimsoll.alerts import ALERTS
@@ -87,7 +88,7 @@ def test_every_query_of_the_dashboards_finds_something_where_all_is_there(tmp_pa
     for name, value in chosen.items():
         queries = [query.replace(name, value) for query in queries]
     file = tmp_path / "tests.json"
-    file.write_text(json.dumps(alert_cases.found(str(RULES), queries)))
+    file.write_text(json.dumps(dashboard_cases.found(str(RULES), queries)))
     said = promtool("test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
     assert len(queries) > 40

@@ -339,6 +339,23 @@ def test_traces_of_one_file_name_are_refused_as_their_rows_would_be_taken_for_ea
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
+        (["--days", "-1"], "--days: '-1' is not a number above 0"),
+        (["--seeds", "x"], "--seeds: 'x' is not a whole number above 0"),
+        (["--jobs", "0"], "--jobs: '0' is not a whole number above 0"),
+    ],
+)
+def test_a_number_that_is_none_is_told_with_what_it_should_be(
+    asked: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["autoscaling.py", SYNTHETIC[0], *asked])
+    with pytest.raises(SystemExit):
+        autoscaling.main()
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
         (["--models", "8b"], "--models: the catalogue knows no model 8b; name one as its hub does, as Qwen/Qwen3-8B"),
         (["--gpus", "H900"], "unknown GPU product 'H900': did you mean H800-SXM-80GB"),
         (["--models", "BAAI/bge-m3"], "BAAI/bge-m3 on H100, synthetic-day: default/benchmark: the plan is invalid"),

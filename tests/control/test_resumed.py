@@ -71,8 +71,12 @@ def test_a_program_that_was_away_for_minutes_goes_on_with_no_timer_of_the_load_b
     assert decide(now=NOW + away_s, situation=HOT, memory=memory).replicas == 10
 
 
-@pytest.mark.parametrize(("exports", "wanted"), [({"finished"}, 3.0), (set(), 13.7)], ids=["counts", "gauges"])
-def test_a_queue_at_a_first_look_is_paid_back_and_not_given_replicas_of_its_own(exports: set[str], wanted: float):
+@pytest.mark.parametrize(
+    ("exports", "wanted"), [({"finished"}, 3.0), (set(), 13.7)], ids=["counts", "gauges"]
+)
+def test_a_queue_at_a_first_look_is_paid_back_and_not_given_replicas_of_its_own(
+    exports: set[str], wanted: float
+):
     """By one look at counters no rate is known. Where no engine counts, none ever will be, and a queue alone shows that more comes than is
     answered."""
     once = {"finished": None, "arrived": None, "recently": None, "inflight_mean": None, "span_s": 0.0}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -316,3 +317,12 @@ def test_series_of_several_replicas_are_added_up_and_that_is_said():
 )
 def test_an_answer_that_is_no_rate_over_time_is_told_what_to_ask(text: str, said: str):
     assert said in refused(text)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counts_of_a_quiet_service_are_of_the_interval_on_whose_grid_they_stand(seed: int):
+    random = Random(seed)
+    minutes = [0, 1, *(minute for minute in range(2, 400) if random.random() < 0.15)]
+    read = rates("time,requests\n" + "".join(f"{60 * minute},3\n" for minute in minutes))
+    assert read.notes[0].startswith("requests are counted by 60 seconds, ")
+    assert {one.per_second for one in read.lines} == {3 / 60, 0.0}

@@ -72,3 +72,26 @@ def test_a_number_beside_the_time_of_each_request_is_no_rate(column: str):
     found = read_trace([f"startTime,{column}\n", "0,0.5\n", "7,0.25\n", "31,0.125\n"], "x")
     assert isinstance(found, Times)
     assert [one.at for one in found.lines] == [0, 7, 31]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        '"sum(rate(vllm:request_success_total{model=~""a|b|c""}[1m]))"',
+        "chat|prod|eu",
+        '"chat;prod;eu"',
+        '"{model=""chat"", zone=""eu"", cluster=""a""}"',
+    ],
+)
+def test_what_separates_fields_is_not_told_by_what_stands_within_the_name_of_one(name: str):
+    for mark in (",", ";") if name.startswith('"') else (",",):
+        found = read_trace([f"Time{mark}{name}\n", f"0{mark}1.5\n", f"60{mark}2.5\n"], "x")
+        assert isinstance(found, Rates)
+        assert [one.per_second for one in found.lines] == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("name", ["rate", "request_rate", "value"])
+def test_numbers_that_are_called_rates_are_rates_whatever_their_times_are_called(name: str):
+    found = read_trace([f"arrival_s,{name}\n", "0,1.5\n", "60,2.5\n"], "x")
+    assert isinstance(found, Rates)
+    assert [one.per_second for one in found.lines] == [1.5, 2.5]

@@ -75,7 +75,6 @@ def test_that_it_began_at_a_date_and_is_of_several_models_is_known_as_of_others(
             "time,pod-a,pod-b\n" + "".join(f"{60 * at},1,2\n" for at in range(20) if at != 7),
             id="with a hole",
         ),
-        pytest.param("time,pod-a,pod-b\n0,1,2\n", id="of one line"),
     ],
 )
 def test_lines_at_even_times_are_not_taken_for_requests(text: str):
@@ -97,6 +96,21 @@ def test_lengths_under_another_name_are_not_left_unread_in_silence(column: str):
         f"no column is input_tokens or output_tokens, and {column} may hold lengths: name it so, or leave it out to have lengths drawn as for "
         "rates" in refused(f"time,user,{column}\n0,a,5\n7,b,6\n9,c,6\n")
     )
+
+
+def test_lines_of_too_few_times_to_tell_are_not_said_to_stand_at_even_ones():
+    assert "are of 1 time alone, too few to tell" in refused("time,pod-a,pod-b\n0,1,2\n")
+    said = refused("time,path\n" + "2026-11-23 10:00,/v1\n" * 9 + "2026-11-23 10:01,/v1\n" * 4)
+    assert (
+        "and its first lines are of 2 times alone, too few to tell requests from samples; where each is one request, name"
+        in said
+    )
+
+
+def test_bytes_are_no_tokens_so_that_an_access_log_is_read_with_them():
+    found = read_trace(["time,path,bytes_in,bytes_out\n", "0,/,5,9\n", "7,/,6,9\n", "9,/,6,9\n"], "x")
+    assert isinstance(found, Times)
+    assert len(list(found.lines)) == 3
 
 
 def test_where_one_of_two_lengths_is_missing_it_is_told_where_both_would_come_from():

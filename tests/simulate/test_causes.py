@@ -25,6 +25,9 @@ FULL = 15.0
 """Requests a second that three replicas carry, and two do not."""
 
 
+SAME = Variant(times=TIMES, limits=LIMITS, capacity=SCENARIO.capacity)
+
+
 class Changing:
     """Three replicas, of which one gets another setting."""
 
@@ -32,8 +35,7 @@ class Changing:
     settings: Mapping[str, float] = MappingProxyType({})
     histograms = False
 
-    def __init__(self, *, surge: bool) -> None:
-        variant = Variant(times=TIMES, limits=LIMITS, capacity=SCENARIO.capacity)
+    def __init__(self, *, surge: bool, variant: Variant = SAME) -> None:
         self._change = Try(variant=variant, replicas=1, surge=surge, adopt=False)
 
     def decide(self, view: View) -> Wish:
@@ -97,6 +99,18 @@ def test_minutes_in_which_one_replica_had_all_of_the_queue_are_told_as_uneven():
     outcome = Run(world=world(), arrivals=steady(3 * FULL, 600.0), policy=Static(3), initial=3).outcome()
     assert outcome.late
     assert not any(one.uneven for one in outcome.late[2:]), "all of them have one"
+
+
+def test_a_replica_that_tries_a_setting_makes_no_minute_uneven_by_having_no_queue():
+    roomy = Variant(
+        times=TIMES,
+        limits=replace(LIMITS, blocks=10_000, max_num_seqs=len(TIMES.decode) - 1),
+        capacity=SCENARIO.capacity,
+    )
+    policy = Changing(surge=True, variant=roomy)
+    outcome = Run(world=world(), arrivals=steady(2 * FULL, 1800.0), policy=policy, initial=3).outcome()
+    assert len(outcome.late) > 20
+    assert not any(one.uneven for one in outcome.late[2:])
 
 
 @pytest.mark.parametrize("window_s", [0.0, 600.0])

@@ -26,12 +26,12 @@ with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for 
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
 series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
 
-All of it in one line, for a Prometheus that selects by the label `release`, as kube-prometheus-stack's does. Engines' PodMonitors come with each deployment, without a label to choose: let
+All of it in one command, for a Prometheus that selects by the label `release`, as kube-prometheus-stack's does. Engines' PodMonitors come with each deployment, without a label to choose: let
 `podMonitorSelector` take those with `app.kubernetes.io/managed-by: plimsoll`, or all (there `podMonitorSelectorNilUsesHelmValues: false`). `repository` is where those who are alerted read the runbooks.
 
 ```sh
-helm upgrade plimsoll charts/plimsoll -n plimsoll --reset-then-reuse-values --set metrics.podMonitor.enabled=true --set metrics.podMonitor.labels.release=kps \
-  --set metrics.rules.enabled=true --set metrics.rules.labels.release=kps --set metrics.dashboards.enabled=true \
+helm upgrade plimsoll charts/plimsoll -n plimsoll --reset-then-reuse-values --set metrics.podMonitor.enabled=true --set metrics.podMonitor.labels.release=kps \\
+  --set metrics.rules.enabled=true --set metrics.rules.labels.release=kps --set metrics.dashboards.enabled=true \\
   --set metrics.rules.repository=https://git.example.com/plimsoll/blob/main
 ```
 

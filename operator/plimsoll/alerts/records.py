@@ -15,7 +15,7 @@ from plimsoll.alerts.thresholds import SAMPLES
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
-from plimsoll.prometheus.queries import LLM_OF_POD, SAME_LOOK
+from plimsoll.prometheus.queries import LLM_OF_POD, SAME_LOOK, SET_OF_POD
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, vocabulary
 
 
@@ -34,6 +34,9 @@ CLUSTER: Final = "cluster"
 LABELS: Final = (CLUSTER, "namespace", "llm")
 """Of a resource."""
 SAME: Final = f"on ({', '.join(LABELS)})"
+SET: Final = "set"
+"""Label of records that tell the sets of a resource apart: only replicas of one have the same settings and GPUs."""
+SAME_SET: Final = f"on ({', '.join((*LABELS, SET))})"
 POD: Final = f"{CLUSTER}, namespace, pod"
 ERROR: Final = ',finished_reason="error"'
 
@@ -89,6 +92,12 @@ def quantile(share: float, field: str) -> str:
     return f"histogram_quantile({share:g}, {buckets})"
 
 
+def by_set(name: str, how: str, *words: str) -> Record:
+    """One value a set, of its replicas."""
+    told = f'label_replace({series(*words, form=once)}, "{SET}", "$1", "pod", "{SET_OF_POD}")'
+    return Record(name, each(how, told, SET), labels=(SET,))
+
+
 def ours(name: str, metric: Own, form: str = "{}") -> Record:
     """Of the operator: two pods of it may both export for a moment, hence the maximum."""
     told = f'label_replace({form.format(metric.name)}, "namespace", "$1", "llm_namespace", "(.+)")'
@@ -99,8 +108,8 @@ def ours(name: str, metric: Own, form: str = "{}") -> Record:
 KV_USAGE: Final = Record("llm:kv_usage:avg", each("avg", series("kvUsage")))
 RUNNING: Final = Record("llm:running:sum", total("running"))
 WAITING: Final = Record("llm:waiting:sum", total("waiting"))
-WAITING_MOST: Final = Record("llm:waiting:max", each("max", series("waiting", form=once)))
-WAITING_LEAST: Final = Record("llm:waiting:min", each("min", series("waiting", form=once)))
+WAITING_MOST: Final = by_set("llm:waiting:max", "max", "waiting")
+WAITING_LEAST: Final = by_set("llm:waiting:min", "min", "waiting")
 FINISHED: Final = Record("llm:finished:increase5m", total("requestSuccess", form=increase))
 FAILED: Final = Record(
     "llm:failed:ratio5m",

@@ -33,7 +33,7 @@ QUEUE_SHARE: Final = Threshold(
     LAW.alert_queue, "waiting for each running request below which a queue is no matter"
 )
 QUEUE_UNEVEN: Final = Threshold(
-    0.1, "shortest queue of a replica as a share of the longest, below which the load is uneven"
+    0.1, "shortest queue of a replica as a share of the longest in its set, below which the load is uneven"
 )
 SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
 SLO_ACT: Final = Threshold(2, "times the promised latency, from which it is no longer a warning")

@@ -1,11 +1,14 @@
-"""One replica has a queue while another has none: the number of replicas is not what is wrong, but who gets the requests."""
+"""One replica has a queue while another of its set has none: the number of replicas is not what is wrong, but who gets the requests.
+
+Replicas of another set tell nothing of it: one that tries a setting may run more at once, and one that a rollout lets go is given nothing.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
-from plimsoll.alerts.records import SAME, WAITING_LEAST, WAITING_MOST
+from plimsoll.alerts.records import SAME_SET, WAITING_LEAST, WAITING_MOST, each
 from plimsoll.alerts.thresholds import QUEUE_LEAST, QUEUE_UNEVEN
 
 UNEVEN_LOAD: Final = Alert(
@@ -19,7 +22,10 @@ UNEVEN_LOAD: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"{WAITING_MOST} > {QUEUE_LEAST} and {SAME} {WAITING_LEAST} < {SAME} ({QUEUE_UNEVEN} * {WAITING_MOST})",
+            each(
+                "max",
+                f"{WAITING_MOST} > {QUEUE_LEAST} and {SAME_SET} {WAITING_LEAST} < {SAME_SET} ({QUEUE_UNEVEN} * {WAITING_MOST})",
+            ),
             "5m",
             keeps=SWINGS,
         ),

@@ -61,9 +61,14 @@ def same_in_both(text: str) -> bool:
 
 def read_date(text: str, order: Order | None = None) -> datetime:
     """In its own zone, or in none. `order` is that of its column, where that tells it. Raises ValueError."""
+    if text[4:5] == "-":
+        # Most are of this form, and a trace may have millions.
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            pass
     plain = _plain(text)
     if plain[4:5] == "-" and plain[:4].isdecimal():
-        # Most are of this form, and a trace may have millions.
         return _iso(plain)
     found = _WRITTEN.fullmatch(plain)
     if found is None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from plimsoll.load.trace_rates import RATE_HEAD, RateColumns, rate_columns
+from plimsoll.load.trace_rates import RATE_HEAD, UNSAID, RateColumns, rate_columns
 from plimsoll.load.trace_times import UNIX_FROM, UNIX_IN
 from plimsoll.load.trace_values import Row, number_or_none, short
 
@@ -51,6 +51,8 @@ _LENGTH: Final = re.compile(
     r"token|prompt|completion|input|output|generat|context|len(?:gth)?s?\b|\b(?:in|out)\b", re.IGNORECASE
 )
 """Within the name of a column that may hold lengths."""
+_BYTES: Final = re.compile("byte", re.IGNORECASE)
+"""Within the name of one whose lengths are none in tokens."""
 _IN_MS: Final = frozenset({"arrivalms", "timestampms"})
 _MOONCAKE: Final = "inputlength"
 """A column by which Mooncake's traces are known. Their timestamps are in ms without saying so, and others use the same names for seconds."""
@@ -169,8 +171,9 @@ def _without_lengths(names: _Head) -> RateColumns | TimeColumns | str | None:
         return f"no column says when; {FORMS}" if "raterps" in known else None
     rates = rate_columns(known, since, known.get("cv"), _unit_s(since), folded_at=_folded(since))
     model = names.called(_MODEL)
-    if rates is not None and not rates.said and (_folded(since) in _ARRIVALS or rates.rate == model):
-        rates = None
+    if rates is not None and not rates.said:
+        of_requests = _folded(since) in _ARRIVALS and _folded(rates.rate) not in UNSAID
+        rates = None if of_requests or rates.rate == model else rates
     if rates is not None:
         return names.doubled(rates.at, rates.rate, rates.cv) or rates
     if at is None or at.strip().lower() == _SINCE:
@@ -198,7 +201,8 @@ def head_of(rows: Iterable[Row]) -> Iterable[str]:
 
 def _unread_lengths(others: Iterable[str]) -> str | None:
     """A sentence on a column that may hold the lengths that no known one does."""
-    like = next((name for name in others if _LENGTH.search(name.replace("_", " "))), None)
+    lengths = (name for name in others if _LENGTH.search(name.replace("_", " ")))
+    like = next((name for name in lengths if not _BYTES.search(name)), None)
     if like is None:
         return None
     return (

@@ -27,6 +27,8 @@ WIDE: Final = 1.5
 GRID_S: Final = 5.0
 """The least interval that is known from all gaps being multiples of it, though few are of it alone. Irregular times in whole seconds are
 multiples of one or two seconds too, and hardly of more."""
+BY_CHANCE: Final = 3
+"""How many times as often as the interval another gap may be, where most intervals are left out."""
 _ON_GRID: Final = 0.02
 """How far from a multiple of it a gap may be, in intervals."""
 
@@ -44,7 +46,7 @@ _COUNTS: Final = (
     *("requests", "requestcount", "requestscount", "numrequests", "nrequests", "count", "count(*)"),
     *("hits", "calls", "invocations"),
 )
-_UNSAID: Final = ("value", "rate", "requestrate")
+UNSAID: Final = ("value", "rate", "requestrate")
 """Names that say that a number is meant, and not of what time."""
 _OTHER: Final = re.compile(
     r"latenc|duration|elapsed|token|byte|percent|ttft|itl|tpot|\bp\d\d|memory|cache|util|spend|cost|price|status",
@@ -90,7 +92,7 @@ def rate_columns(
     if counts is not None:
         return RateColumns(at=at, unit_s=unit_s, rate=counts, cv=cv, per_second=None)
     others = [name for name in known.values() if name not in (at, cv)]
-    unsaid = next((known[name] for name in _UNSAID if name in known), None)
+    unsaid = next((known[name] for name in UNSAID if name in known), None)
     if unsaid is None and len(others) == 1 and not _OTHER.search(others[0]):
         unsaid = others[0]
     if unsaid is None:
@@ -163,9 +165,7 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
         )
     ordered = sorted(one.at for one in counts)
     gaps = [after - before for before, after in pairwise(ordered)]
-    often = Counter(round(gap, 3) for gap in gaps)
-    # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
-    usual = min(often.items(), key=lambda one: (-one[1], one[0]))[0] or min(gaps)
+    usual = _usual(gaps)
     if not _by_one(gaps, usual):
         raise LoadError(
             f"{name}: counts stand at irregular times, {min(gaps):,g} to {max(gaps):,g} seconds apart, so nothing says of how long each is, since "
@@ -192,13 +192,24 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
     return found, said
 
 
+def _usual(gaps: Sequence[float]) -> float:
+    """The most frequent gap; or the shortest, where all are multiples of it and chance alone has another one more often, as where most
+    intervals are left out."""
+    often = Counter(round(gap, 3) for gap in gaps)
+    # Of equally frequent ones the shortest: in a table with holes no gap is shorter than its interval.
+    most = min(often.items(), key=lambda one: (-one[1], one[0]))[0] or min(gaps)
+    least = min(often)
+    return least if BY_CHANCE * often[least] >= often[most] and _on_grid(gaps, least) else most
+
+
 def _by_one(gaps: Sequence[float], usual: float) -> bool:
     """Whether lines stand about one interval apart, but for some that are left out; or, where most are, on the grid of one."""
     about = sum(usual / WIDE <= gap <= WIDE * usual for gap in gaps)
-    beats = [gap / usual for gap in gaps]
-    return 2 * about >= len(gaps) or (
-        usual >= GRID_S and all(abs(one - round(one)) <= _ON_GRID for one in beats)
-    )
+    return 2 * about >= len(gaps) or _on_grid(gaps, usual)
+
+
+def _on_grid(gaps: Sequence[float], each: float) -> bool:
+    return each >= GRID_S and all(abs(gap / each - round(gap / each)) <= _ON_GRID for gap in gaps)
 
 
 def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ LOOKED_AT: Final = 1000
 LOOKED_AT_FIRST: Final = 8
 """Lines by which a JSON document is told from lines of JSON."""
 UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")*"')
 _BEYOND: Final = "beyond the head"
 """Key of the fields for which the head has no name."""
 
@@ -54,13 +56,20 @@ def rows_of(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
         chain([first], lines),
-        delimiter=max(",;\t|", key=head.count),
+        delimiter=_separator(head),
         strict=True,
         restkey=_BEYOND,
         skipinitialspace=True,
     )
     with _told_by_line(rows, name, blank):
         return rows.fieldnames or (), _table(rows, name, blank)
+
+
+def _separator(head: str) -> str:
+    """Bars only where nothing else can be what separates: names of series hold some."""
+    bare = _QUOTED.sub("", head)
+    found = max(",;\t", key=bare.count)
+    return "|" if found not in bare and "|" in bare else found
 
 
 def _table(rows: csv.DictReader[str], name: str, blank: int) -> Numbered:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import inf
 from typing import Any, Final
 
 from plimsoll.load.trace_dates import LIKE, Order, OtherOrder, TwoReadings, read_date
@@ -22,6 +23,10 @@ day."""
 UNIX_BEFORE: Final = 7_258_118_400.0
 """A Unix time of after 2199 is none, but a date without marks, as 20261123140500."""
 _UNMARKED: Final = re.compile(r"(?:19|20)\d{6}")
+_DAYS: Final = (19_000_101, 20_991_231)
+"""The least and the greatest number that such a date of a day may be."""
+TELLING: Final = 3
+"""The least number of times from which it is seen whether they are even."""
 SAME: Final = 0.8
 """The share of gaps that are alike from which times are even. Of requests that come by chance fewer are, in whole seconds too."""
 
@@ -39,20 +44,18 @@ class Clock:
     def moment(self, row: Row) -> float:
         """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
         text = said(row, self.column)
-        if self._is_day(text):
-            return self._date(text)
         try:
             value = float(text)
         except ValueError:
             return self._date(text)
-        if not 0 <= value < float("inf"):
-            raise ValueError(
-                f"{self.column} is {short(text)}; it must be a number that is not negative, or a date"
-            )
+        if _DAYS[0] <= value <= _DAYS[1] and self._is_day(text):
+            return self._date(text)
+        if not 0 <= value < inf:
+            raise ValueError(f"{self._is(text)}; it must be a number that is not negative, or a date")
         at = value * next((unit for least, unit in UNIX_IN if value >= least), self.unit_s)
         if at >= UNIX_BEFORE:
             raise ValueError(
-                f"{self.column} is {short(text)}; as a Unix time it is of after 2199; it must be seconds, a Unix time or a date as {LIKE}"
+                f"{self._is(text)}; as a Unix time it is of after 2199; it must be seconds, a Unix time or a date as {LIKE}"
             )
         return at
 
@@ -78,23 +81,27 @@ class Clock:
         return self.column.strip().lower() == "date" and _UNMARKED.fullmatch(text) is not None
 
     def _date(self, text: str) -> float:
-        begin = f"{self.column} is {short(text)}"
         try:
             read = read_date(text, self.order)
         except TwoReadings as error:
-            raise ValueError(f"{begin}, which {error}") from None
+            raise ValueError(f"{self._is(text)}, which {error}") from None
         except OtherOrder as error:
-            raise ValueError(f"{begin}; it must be {error}, as others of its column are") from None
+            raise ValueError(f"{self._is(text)}; it must be {error}, as others of its column are") from None
         except ValueError:
-            raise ValueError(f"{begin}; it must be seconds, a Unix time or a date as {LIKE}") from None
+            raise ValueError(
+                f"{self._is(text)}; it must be seconds, a Unix time or a date as {LIKE}"
+            ) from None
         return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+    def _is(self, text: str) -> str:
+        return f"{self.column} is {short(text)}"
 
 
 def even(times: Iterable[float]) -> bool:
     """Whether lines stand at even times, and equally many at each, as samples do and requests do not; so do too few to tell."""
     lines = Counter(round(time, 3) for time in times)
     gaps = Counter(round(after - before, 3) for before, after in pairwise(sorted(lines)))
-    return len(lines) < 3 or (_mostly_one(gaps) and _mostly_one(Counter(lines.values())))
+    return len(lines) < TELLING or (_mostly_one(gaps) and _mostly_one(Counter(lines.values())))
 
 
 def _mostly_one(counts: Counter[Any]) -> bool:

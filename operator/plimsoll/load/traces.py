@@ -59,7 +59,7 @@ from plimsoll.load.trace_rows import (
     rows_of,
     unread,
 )
-from plimsoll.load.trace_times import Clock, even
+from plimsoll.load.trace_times import TELLING, Clock, even
 from plimsoll.load.trace_values import MOST_CV, Row, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
@@ -279,9 +279,13 @@ def _times(
     clock, first = Clock(columns.at, columns.unit_s, order), first_of(rows, name)
     seen = [at for _, row in first if (at := clock.moment_or_none(row)) is not None]
     if seen and not columns.said and even(seen):
+        few = len(set(seen))
+        stand = "its lines stand at even times, as samples do"
+        if few < TELLING:
+            stand = f"its first lines are of {few} {'time' if few == 1 else 'times'} alone, too few to tell requests from samples"
         raise LoadError(
-            f"{name}: {above(head)}no column holds lengths, rates or counts, and its lines stand at even times, as samples do; where each is one "
-            f"request, name their time arrival_s; {FORMS}"
+            f"{name}: {above(head)}no column holds lengths, rates or counts, and {stand}; where each is one request, name their time arrival_s; "
+            f"{FORMS}"
         )
     notes = [
         *said,

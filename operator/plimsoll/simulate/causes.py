@@ -27,7 +27,7 @@ class Late:
     rising: bool = False
     """The load asked for more replicas, and scaling.upWindowSeconds was not over yet."""
     uneven: bool = False
-    """One replica had a queue while another had none, as the alert UnevenLoad has it."""
+    """One replica had a queue while another had none, as the alert UnevenLoad has it; none of them tries a setting."""
     refused: bool = False
     """Only prompts that are too long for any replica made it late."""
 
@@ -57,7 +57,7 @@ class Causes:
         changed = [one for one in starting if one.for_change and not one.restarts]
         self._told[minute], self._rising[minute] = estate.told, self.rising
         self._starting[minute] = len(starting) - len(again) - len(changed)
-        queues = [one.engine.queued for one in estate.ready]
+        queues = [one.engine.queued for one in estate.ready if not one.tried]
         if queues and max(queues) > QUEUE_LEAST.value and min(queues) < QUEUE_UNEVEN.value * max(queues):
             self._uneven.add(minute)
         if len(estate.ready) < estate.told:
