@@ -1,6 +1,7 @@
 """What nobody decided by for a while begins anew: a pause, a number that a person set, a program that was away."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,13 @@ def test_a_queue_at_a_first_look_is_paid_back_and_not_given_replicas_of_its_own(
 ):
     """By one look at counters no rate is known. Where no engine counts, none ever will be, and a queue alone shows that more comes than is
     answered."""
-    once = {"finished": None, "arrived": None, "recently": None, "inflight_mean": None, "span_s": 0.0}
+    once: dict[str, Any] = {
+        "finished": None,
+        "arrived": None,
+        "recently": None,
+        "inflight_mean": None,
+        "span_s": 0.0,
+    }
     seen = situation(signals(1, inflight=60, waiting=600, kv=0.6, recent_span_s=0.0, **once), serving(1))
     seen = replace(seen, roles=(replace(seen.roles[0], exports=frozenset(exports)),))
     need = after(*[seen] * 2, memory=known(ready=1)).roles[0].need
