@@ -10,10 +10,8 @@ from math import inf
 from random import Random
 from typing import Final
 
-from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
-from plimsoll.prometheus.vocabulary import exports
 from plimsoll.simulate import meters
 from plimsoll.simulate.estate import Instance
 from plimsoll.simulate.world import World
@@ -23,8 +21,11 @@ _ITL: Final = (*meters.ITL_BUCKETS, inf)
 _LATENCY: Final = (*meters.LATENCY_BUCKETS, inf)
 _TOKENS: Final = (*meters.TOKEN_BUCKETS, inf)
 
-EXPORTS: Final = exports(engine_facts().metrics)
-"""Figures that a simulated engine exports: those of the newest that is known."""
+EXPORTS: Final = frozenset({
+    "kv_fraction", "finished", "preemptions", "prompt_tokens", "generation_tokens", "prefix_queries", "prefix_hits",
+    "ttft", "itl", "e2e", "prompt_lengths", "output_lengths",
+})  # fmt: skip
+"""Figures of a sample that a simulated engine exports: those of the newest that is known."""
 
 
 class Prometheus:
