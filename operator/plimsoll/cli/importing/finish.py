@@ -58,6 +58,10 @@ def _agree(draft: Draft) -> None:
         draft.remove(
             "engine.maxBatchedTokens", f"it is below --max-num-seqs {sequences}; the engine refuses that"
         )
+    if sequences is not None:
+        draft.warn(
+            "engine.maxSequences stays as --max-num-seqs has it: leave it out to have it planned, or name it in tuning.allow to have it retuned"
+        )
     if draft.get("adapters.maxLoaded") is None and draft.get("adapters.items"):
         draft.spec["adapters"]["maxLoaded"] = (
             1  # the engine's default, where Plimsoll would take one slot an adapter
