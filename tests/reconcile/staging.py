@@ -98,7 +98,7 @@ class Scene:
     # What a Source answers
 
     def wants(self, spec: Mapping[str, Any]) -> bool:
-        return "tuning" not in spec
+        return "mode" not in spec.get("tuning", {})
 
     def covers(self, _: Subject) -> bool:
         return True

@@ -24,7 +24,7 @@ from tests.reconcile.staging import KEY, Scene, conditions, put, staged, started
 
 def trying(phase: Phase = Phase.JUDGING, said: str = "") -> tuple[Scene, World]:
     """One replica runs with a change, or did."""
-    stage, world, control = staged(replicas=2)
+    stage, world, control = staged(replicas=2, tuning={"allow": ["maxSequences"]})
     asyncio.run(control.tick())
     plan = stage.decision.kept.plan
     assert plan is not None
