@@ -7,21 +7,15 @@ from random import Random
 
 import pytest
 
-from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_rates import Rate
 from plimsoll.load.traces import Rates, open_trace, read_trace
+from tests.load.reading import refused, trace
 
 
 def rates(text: str) -> Rates:
-    found = read_trace(text.splitlines(keepends=True), "x.csv", sorted_by_time=False)
+    found = trace(text)
     assert isinstance(found, Rates)
     return found
-
-
-def refused(text: str) -> str:
-    with pytest.raises(LoadError) as caught:
-        list(rates(text).lines)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,7 @@ import pytest
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_rates import Rate
 from plimsoll.load.traces import Arrived, Rates, Times, open_trace, read_trace
-
-
-def refused(text: str) -> str:
-    with pytest.raises(LoadError) as caught:
-        list(read_trace(text.splitlines(keepends=True), "x.csv", sorted_by_time=False).lines)
-    return str(caught.value)
+from tests.load.reading import refused
 
 
 @pytest.mark.parametrize(

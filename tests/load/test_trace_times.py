@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.load.lengths import Fixed
-from plimsoll.load.problems import LoadError
 from plimsoll.load.traces import Came, Times, read_trace
 from plimsoll.load.workload import Replay, Workload, asks
+from tests.load.reading import refused, trace
 
 LOG = """time,method,path,status,duration_ms
 2026-11-23T10:00:00.1Z,POST,/v1/chat/completions,200,950
@@ -22,15 +22,9 @@ DRAWN = (
 
 
 def times(text: str) -> Times:
-    found = read_trace(text.splitlines(keepends=True), "x.csv", sorted_by_time=False)
+    found = trace(text)
     assert isinstance(found, Times)
     return found
-
-
-def refused(text: str) -> str:
-    with pytest.raises(LoadError) as caught:
-        list(read_trace(text.splitlines(keepends=True), "x.csv", sorted_by_time=False).lines)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
