@@ -69,6 +69,11 @@ class Origin(StrEnum):
     ENGINE = "engine default"
     LEARNED = "learned"
 
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person has set it, for this deployment or its namespace. A preset is a start that planning may correct."""
+        return self in (Origin.USER, Origin.NAMESPACE, Origin.CONFIG)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:

@@ -82,7 +82,7 @@ def plan(
     # Retuned settings are not taken over after a failed start, which they may have caused, nor after an edit, which has the last word.
     if pinned is None or not unedited or event is Event.SET_FAILED:
         return made
-    return retained(made, pinned, named="allow" in task.intent.spec.tuning.model_fields_set)
+    return retained(made, pinned, named=task.intent.spec.tuning.allows_by_name)
 
 
 def _why_replaced(pinned: Plan | None, fresh: Plan, event: Event | None, ground: Ground) -> Pinning | None:

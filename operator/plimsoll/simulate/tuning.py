@@ -9,7 +9,7 @@ from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.retune import Consent, Knobs
-from plimsoll.control.retune.scene import FIELDS, changed, knobs_of
+from plimsoll.control.retune.scene import changed, fixed_settings, knobs_of
 from plimsoll.control.situation import Capacity
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
@@ -86,9 +86,8 @@ def tunable_of(
     planned: PlanSet, task: Task, slot: Slot, asked: Tuning, restarts: Restarts, *, plan: Plan, fixed: bool
 ) -> Tunable:
     """What may be retuned of one set, on the devices of `slot`."""
-    set_by_hand = tuple(setting for setting, field in FIELDS.items() if task.intent.binds(field))
     return Tunable(
-        consent=Consent.of(asked, fixed=set_by_hand),
+        consent=Consent.of(asked, fixed=fixed_settings(task.intent.binds)),
         knobs=knobs_of(planned.settings),
         has_watermark=task.engine.has_watermark,
         restarts=restarts,

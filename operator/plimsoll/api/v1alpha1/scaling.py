@@ -106,6 +106,11 @@ class Tuning(ApiModel):
         "Retune even when no GPU is free and the only or a needed replica must restart. Absent: false."
     )
 
+    @property
+    def allows_by_name(self) -> bool:
+        """Whether `allow` is written. An empty list allows nothing; an absent one leaves it to what may be retuned anyway."""
+        return "allow" in self.model_fields_set
+
 
 class Canary(ApiModel):
     """Give a change to a part of the replicas first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -59,6 +59,11 @@ FIELDS: Final[Mapping[str, str]] = {
 """The same, as a person sets them in the spec."""
 
 
+def fixed_settings(binds: Callable[[str], bool]) -> tuple[str, ...]:
+    """The settings whose field a person has set, as `binds` says of a field."""
+    return tuple(setting for setting, field in FIELDS.items() if binds(field))
+
+
 def knobs_of(settings: EngineSettings) -> Knobs:
     knobs = {KNOBS[setting]: getattr(settings, field) for setting, field in SETTINGS.items()}
     return Knobs(**knobs, tokens_each=settings.tokens_each)
@@ -106,8 +111,7 @@ class Consent:
     @classmethod
     def of(cls, tuning: Tuning, *, fixed: tuple[str, ...] = ()) -> Consent:
         floors = tuning.floors
-        # An empty list allows nothing; an absent one is not written.
-        named = "allow" in tuning.model_fields_set
+        named = tuning.allows_by_name
         return cls(
             mode=tuning.mode or "auto",
             allowed=tuning.allow if named else DEFAULT_ALLOWED,

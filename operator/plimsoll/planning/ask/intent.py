@@ -87,8 +87,8 @@ class Intent:
     """False where a request is answered at once (a vector, a score, a class): nothing is decoded then."""
 
     def binds(self, field: str) -> bool:
-        """Whether a field's value must be obeyed, as somebody set it. A preset's value is only a start that planning may correct."""
-        return self.source_of(field)[0] not in (Origin.PRESET, Origin.DERIVED)
+        """Whether a field's value must be obeyed, as somebody set it."""
+        return self.source_of(field)[0].by_hand
 
     @property
     def on_cpu(self) -> bool:

@@ -22,8 +22,6 @@ RETUNED: Final = "a retune"
 """Source of a value that a retune has changed."""
 PLANNED: Final = "as planned"
 """Among the inputs of such a value: what it was before."""
-BY_HAND: Final = frozenset({Origin.USER, Origin.NAMESPACE, Origin.CONFIG})
-"""Origins of values that a person has set."""
 NEVER_MORE: Final = frozenset({"watermark_permille"})
 """Settings that need no more memory, however large they are."""
 
@@ -110,7 +108,7 @@ def _with_changes(
     """The set with as many of the retuned values as may be and it has memory for; adds to `kept` and `lost` what becomes of each."""
     for one in changes:
         own = next((value for value in chosen.values if value.name == one.name), one)
-        if own.origin in BY_HAND and own.value != one.value and not named:
+        if own.origin.by_hand and own.value != one.value and not named:
             lost.append(
                 f"{one.name} {one.value}, as the spec sets {own.value} and spec.tuning.allow does not name it"
             )

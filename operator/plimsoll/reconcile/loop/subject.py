@@ -22,7 +22,7 @@ from plimsoll.control.decision import Told
 from plimsoll.control.law import up_window_s
 from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import Consent, Knobs
-from plimsoll.control.retune.scene import FIELDS, SETTINGS, knobs_of
+from plimsoll.control.retune.scene import SETTINGS, fixed_settings, knobs_of
 from plimsoll.control.situation import ZERO_AFTER_S, Bounds, Capacity, Slo
 from plimsoll.facts.engines import EngineFacts, EngineNotPlannedError, UnknownEngineError, engine_facts
 from plimsoll.planning import codec
@@ -154,7 +154,7 @@ def subject_of(
         return None
     ours = {each.name for each in (*sets, *(() if changed is None else (changed,)))}
     others = {name: _planned(name, one.entry, bears) for name, one in there.items() if name not in ours}
-    fixed = tuple(setting for setting, field in FIELDS.items() if merged.source_of(field).binding)
+    fixed = fixed_settings(lambda field: merged.source_of(field).binding)
     found = _subject(
         deployment,
         spec,
