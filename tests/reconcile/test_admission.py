@@ -55,8 +55,13 @@ def test_what_fits_is_let_in_without_a_word() -> None:
             ("topology", "no layout fits these devices", "What helps:"),
             False,
         ),
+        (
+            {"scaling": {"max": 4, "zero": {"wake": {"query": "sum(queue"}}}},
+            ("scaling.zero.wake.query (sum(queue)", "the ( at character 4", "What helps: a ) that closes it"),
+            False,
+        ),
     ],
-    ids=["code of a model's repository", "an engine that is not safe", "no such GPU", "no node with it", "too large"],
+    ids=["code of a model's repository", "an engine that is not safe", "no such GPU", "no node with it", "too large", "no query"],
 )  # fmt: skip
 def test_what_can_or_may_never_be_is_turned_down_with_field_value_and_remedy(
     spec: dict[str, Any], words: tuple[str, ...], is_forbidden: bool

@@ -152,7 +152,7 @@ def _scaled(*, most: int = 20, state: ReplicaState = ReplicaState.READY, **room:
 
 
 def _wake_refused() -> Story:
-    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(by)"}}})
     refuse(stage, "no closing parenthesis")
     stage.run(control, world, 4)
     return _live(*world.directions[KEY].told)

@@ -55,6 +55,8 @@ def plan(
     config = config if config is not None else OperatorConfig()
     if pinned is not None and pinned.spec_digest == reading.digest_before:
         pinned = replace(pinned, spec_digest=reading.digest)
+    if pinned is not None and pinned.spec_digest == reading.digest:
+        reading = reading.of_what_stands()
     bounds = limits if limits is not None else limits_of(deployment.namespace, config)
     ground = Ground(reading.slots, reading.owner)
 
@@ -63,7 +65,7 @@ def plan(
         return undisturbed(pinned, fixed, findings, wish=wish, ground=ground, limits=bounds)
 
     task = reading.task
-    if task is None:
+    if task is None or reading.errs:
         ended = without_sets(reading, Outcome.INVALID)
         if pinned is None:
             return ended

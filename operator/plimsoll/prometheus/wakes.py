@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from plimsoll.facts.promql import unclosed
 from plimsoll.prometheus.answers import Rows
 from plimsoll.prometheus.client import NO_ANSWER, is_lasting, is_refusal
 from plimsoll.prometheus.fleet import Asks
@@ -23,7 +24,6 @@ TOGETHER: Final = "wakes"
 RETRY_LOOKS: Final = 40
 """Looks until a query that was too slow, or refused for what series there are, is asked again. Not sooner, as the whole tick waits for a slow
 one each time."""
-CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +104,10 @@ class WakeQueries:
         for key, text in sorted(queries.items()):
             if key in known:
                 continue
-            if is_closed(text):
+            if (slip := unclosed(text)) is None:
                 fresh[key] = text
             else:
-                self._bad[key] = text, "its brackets or quotes are not closed"
+                self._bad[key] = text, f"{slip.wrong}; write {slip.right}"
         if fresh:
             self._groups.insert(0, fresh)
         waits = {key for group in self._groups for key in group}
@@ -165,25 +165,3 @@ def _all(queries: Mapping[str, str]) -> str:
 def _one(key: str, query: str) -> str:
     """One query, labelled with its deployment. It has lines of its own, as it may end in a comment."""
     return f'label_replace(sum((\n{query}\n)), "{LABEL}", "{key}", "", "")'
-
-
-def is_closed(query: str) -> bool:
-    """Whether a query stays within brackets that are put around it, so that it cannot reach into another deployment's answer."""
-    open_: list[str] = []
-    quote = ""
-    escaped = False
-    for char in query:
-        if quote:
-            if escaped:
-                escaped = False
-            elif char == "\\" and quote not in "`#":
-                escaped = True
-            elif (char == "\n") if quote == "#" else (char == quote):
-                quote = ""
-        elif char in "\"'`#":
-            quote = char
-        elif char in CLOSERS:
-            open_.append(CLOSERS[char])
-        elif char in CLOSERS.values() and (not open_ or open_.pop() != char):
-            return False
-    return not open_ and quote in ("", "#")

@@ -2,8 +2,10 @@
 
 import pytest
 
-from plimsoll.planning.plan import Severity
-from tests.planning.asking import deployment, finding, planned, reasons
+from plimsoll.planning.pinning import Wish
+from plimsoll.planning.plan import Outcome, Severity
+from plimsoll.planning.planner import PlanFacts, plan
+from tests.planning.asking import deployment, finding, inventory, planned, pool, reasons
 
 QUERY = {"query": 'sum(gateway_queue{llm="chat"})'}
 BY_HAND = {"annotation": True}
@@ -30,6 +32,41 @@ def test_a_query_without_a_prometheus_is_told_with_what_would_answer_it():
 )
 def test_what_can_wake_it_is_not_told_of(wake, config):
     assert "WakeUnanswered" not in reasons(planned(asked(wake), config=config))
+
+
+UNCLOSED = {"query": 'sum(gateway_queue{llm="chat"}'}
+
+
+def test_a_query_whose_brackets_are_not_closed_is_refused_with_what_would_be_right():
+    made = planned(asked(UNCLOSED), config={"prometheusUrl": "http://prometheus:9090"})
+    told = finding(made, "QueryUnclosed")
+    assert made.outcome is Outcome.INVALID
+    assert (told.severity, told.field) == (Severity.ERROR, "scaling.zero.wake.query")
+    assert "the ( at character 4 is not closed" in told.message
+    assert told.remedy == "a ) that closes it"
+
+
+def test_such_a_query_is_refused_also_while_nothing_is_known_of_the_model():
+    deployed = asked(UNCLOSED)
+    made = plan(deployed, inventory(pool()), PlanFacts(model=None, reading="it is read"))
+    assert "QueryUnclosed" in reasons(made)
+
+
+def test_a_plan_that_serves_is_scaled_as_before_when_its_query_is_edited_so():
+    """The edit would else keep replicas that nobody needs, for a field from which no figure of the plan follows."""
+    before = planned(asked(QUERY))
+    made = planned(asked(UNCLOSED), pinned=before, wish=Wish(replicas=0))
+    told = finding(made, "QueryUnclosed")
+    assert (made.outcome, told.severity) == (before.outcome, Severity.WARNING)
+    assert made.replicas == 0
+
+
+def test_another_edit_beside_such_a_query_changes_nothing_that_serves():
+    before = planned(asked(QUERY))
+    edited = deployment(workload={"preset": "rag"}, scaling={"min": 0, "max": 4, "zero": {"wake": UNCLOSED}})
+    made = planned(edited, pinned=before)
+    assert made.outcome is Outcome.INVALID
+    assert [one.digest for one in made.sets] == [one.digest for one in before.sets]
 
 
 HERE = {

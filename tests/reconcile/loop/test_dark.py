@@ -81,7 +81,7 @@ def test_an_outage_goes_on_from_what_the_status_says_where_an_operator_starts_ag
 
 
 def test_a_query_that_was_refused_before_an_outage_is_no_part_of_it() -> None:
-    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(by)"}}})
     back = refuse(stage, "no closing parenthesis")
     stage.run(control, world, HOUR // 2)
     assert metrics_told(world).reason == "QueryRefused"
@@ -95,7 +95,7 @@ def test_a_query_that_was_refused_before_an_outage_is_no_part_of_it() -> None:
 
 def test_an_outage_after_a_query_that_was_refused_for_days_is_not_told_as_days_by_the_next_operator() -> None:
     """The condition was False all the time, so that it flipped long before."""
-    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(by)"}}})
     stage.run(control, world, 4)
     stage.reachable = False
     dark = said(stage.now + TICK)
@@ -108,7 +108,7 @@ def test_an_outage_after_a_query_that_was_refused_for_days_is_not_told_as_days_b
 
 
 def test_a_query_that_is_refused_hides_no_outage() -> None:
-    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(("}}})
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(by)"}}})
     stage.run(control, world, 4)
     replace_look(stage, Looked(woken=Woken(refused={KEY: "no answer in time"}), reachable=False))
     stage.run(control, world, HOUR)

@@ -13,6 +13,7 @@ from plimsoll.facts.engines import WATERMARK, EngineFacts
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.model import ModelFacts
+from plimsoll.facts.promql import unclosed
 from plimsoll.planning.ask.features import PACKED_LATENTS, latents_refuse, parse_kv_dtype
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.placing.budgets import budget_of
@@ -23,6 +24,7 @@ MOST_NEAR: Final = 3
 """How many similar names are suggested."""
 SHOWN: Final = 80
 """Characters of a long value that a finding shows."""
+QUERY_UNCLOSED: Final = "QueryUnclosed"
 
 
 def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
@@ -122,6 +124,21 @@ def check_sleep(intent: Intent) -> Iterator[Finding]:
         message=f"scaling.zero has no effect: {why}",
         field="scaling.zero",
         remedy=remedy,
+    )
+
+
+def check_query(intent: Intent) -> Iterator[Finding]:
+    """An error where the wake query is none, so that nothing could wake by it. A plan that stands already is not the worse for it."""
+    zero, field = intent.spec.scaling.zero, "scaling.zero.wake.query"
+    if zero is None or zero.wake.query is None or (slip := unclosed(zero.wake.query)) is None:
+        return
+    yield Finding(
+        severity=Severity.ERROR,
+        reason=QUERY_UNCLOSED,
+        message=f"{field} is no PromQL, and nothing would sleep or wake by it: {slip.wrong}",
+        field=field,
+        value=zero.wake.query[:SHOWN],
+        remedy=slip.right,
     )
 
 

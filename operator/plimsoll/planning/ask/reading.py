@@ -15,7 +15,9 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.checks import (
+    QUERY_UNCLOSED,
     check_products,
+    check_query,
     check_sleep,
     check_spec,
     check_step,
@@ -63,7 +65,7 @@ class Reading:
     digest_before: str
     """The same as the release before made it."""
     task: Task | None
-    """None where one of the findings is an error."""
+    """None where one of the findings is an error, unless a plan that stands may be kept in spite of it."""
     slots: tuple[Slot, ...] = ()
     findings: tuple[Finding, ...] = ()
     hints: tuple[str, ...] = ()
@@ -72,6 +74,21 @@ class Reading:
     @property
     def asks_latency(self) -> bool:
         return self.task is not None and self.task.intent.has_target
+
+    @property
+    def errs(self) -> bool:
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    def of_what_stands(self) -> Reading:
+        """The reading for a plan that stands: what no figure of it follows from is no reason to disturb it, nor to keep it from being scaled.
+        Live metrics tell of it, and a warning does."""
+        return replace(
+            self,
+            findings=tuple(
+                replace(each, severity=Severity.WARNING) if each.reason == QUERY_UNCLOSED else each
+                for each in self.findings
+            ),
+        )
 
     @property
     def owner(self) -> str:
@@ -98,8 +115,12 @@ def read(
         facts.engine or engine_facts(merged.spec.engine.name, version), merged.spec.engine.image
     )
     products, unknown = products_of(intent, inventory)
-    # What is not allowed, and names that are no GPU's, are wrong whatever the model turns out to be.
-    anyway = (*check_trust(merged.spec, deployment.namespace, admin, engine), *unknown)
+    # What is not allowed, names that are no GPU's and a query that is none are wrong whatever the model turns out to be.
+    anyway = (
+        *check_trust(merged.spec, deployment.namespace, admin, engine),
+        *unknown,
+        *check_query(intent),
+    )
     model, unreadable = facts.model, _unknown_model(merged, facts)
     if model is None or unreadable is not None:
         stopped = _stopped(deployment, facts, engine, digests, (*filter(None, [unreadable]), *anyway))
@@ -123,7 +144,7 @@ def read(
         *check_words(merged.spec, engine, config),
         *context.findings,
     )
-    if any(finding.severity is Severity.ERROR for finding in findings):
+    if any(finding.severity is Severity.ERROR and finding.reason != QUERY_UNCLOSED for finding in findings):
         return _stopped(deployment, facts, engine, digests, findings)
     found, left_out = with_images(
         _found(merged.spec, intent, inventory, products), merged.spec, engine, config
