@@ -41,6 +41,8 @@ def test_pieces_of_any_size_have_the_rows_of_the_whole(found: list[Any], compact
         ({}, ""),
         ({"warnings": ["store a: gone", "store b: gone"]}, "store a: gone; store b: gone"),
         ({"infos": ["no counter"], "isPartial": False}, ""),
+        ({"warnings": ["PromQL warning: quantile value should be between 0 and 1, got 99 (1:1)"]}, ""),
+        ({"warnings": ['PromQL warning: bucket label "le" is missing', "store a: gone"]}, "store a: gone"),
         ({"isPartial": True}, "isPartial"),
     ],
 )

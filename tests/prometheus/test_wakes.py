@@ -23,6 +23,8 @@ class Gateway:
         self.passing = ""
         """What it answers to everything for a while."""
         self.loaded = True
+        self.lacks = ""
+        """What its answers may lack, where a store is away; then it counts none who wait."""
 
     async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         self.asked.append(questions)
@@ -38,8 +40,12 @@ class Gateway:
                 errors[about] = DOUBLE
             else:
                 keys = [part.split('"')[0] for part in text.split(f'"{LABEL}", "')[1:]]
-                answers[about] = read(about, [{"metric": {LABEL: key}, "value": [0, "3"]} for key in keys])
-        return Answered(answers=answers, errors=errors)
+                count = "0" if self.lacks else "3"
+                rows = [{"metric": {LABEL: key}, "value": [0, count]} for key in keys if "gone" not in key]
+                answers[about] = read(about, rows)
+        return Answered(
+            answers=answers, errors=errors, partial=dict.fromkeys(answers, self.lacks) if self.lacks else {}
+        )
 
 
 def looked(wakes: WakeQueries, queries: Mapping[str, str], times: int = 1) -> Woken:
@@ -74,11 +80,11 @@ def test_what_may_pass_refuses_no_query_however_often_it_happens(why: str) -> No
     wakes = WakeQueries(gateway)
     queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(10)}
     gateway.passing = why
-    assert looked(wakes, queries, 3) == Woken()
+    assert looked(wakes, queries, 3) == Woken(unanswered=dict.fromkeys(sorted(queries), why))
     gateway.passing = ""
     assert looked(wakes, queries).waiting == dict.fromkeys(sorted(queries), 3.0)
     gateway.passing = why
-    assert looked(wakes, queries, 3) == Woken()
+    assert looked(wakes, queries, 3) == Woken(unanswered=dict.fromkeys(sorted(queries), why))
     gateway.passing = ""
     assert looked(wakes, queries).waiting == dict.fromkeys(sorted(queries), 3.0)
 
@@ -98,6 +104,7 @@ def test_an_outage_blames_no_query() -> None:
     gateway.down = True
     found = looked(wakes, {"team/a": "queue"})
     assert (found.waiting, found.refused) == ({}, {})
+    assert found.unanswered == {"team/a": NO_CONNECTION}, "an outage, and not a query that finds nothing"
     gateway.down = False
     assert looked(wakes, {"team/a": "queue"}, 2).waiting == {"team/a": 3.0}
 
@@ -147,9 +154,33 @@ def test_one_late_answer_to_all_takes_nothing_apart() -> None:
     queries = {"team/a": "slow", "team/b": "queue"}
     looked(wakes, queries, 2)
     gateway.loaded = True
-    assert looked(wakes, queries) == Woken()
+    assert looked(wakes, queries) == Woken(unanswered=dict.fromkeys(queries, NO_ANSWER))
     gateway.loaded = False
     assert looked(wakes, queries).waiting == dict.fromkeys(queries, 3.0)
+
+
+def test_one_that_finds_nothing_was_answered() -> None:
+    wakes = WakeQueries(Gateway())
+    assert looked(wakes, {"team/gone": "queue"}, 3) == Woken()
+
+
+def test_those_that_wait_for_their_turn_are_not_said_to_find_nothing() -> None:
+    """A refused one among many is looked for in a few groups a look, and nobody has asked the others meanwhile."""
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(30)} | {"team/a": "wrong"}
+    found = looked(WakeQueries(Gateway()), queries)
+    assert found.waiting.keys() | found.unanswered.keys() | found.refused.keys() == queries.keys()
+    assert found.unanswered["team/chat-29"] == "HTTP 400: parse error"
+
+
+def test_none_who_wait_in_an_answer_that_is_not_whole_are_not_known_to_be_none() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {"team/a": "queue", "team/gone": "queue"}
+    looked(wakes, queries, 2)
+    gateway.lacks = "not whole: store b: gone"
+    assert looked(wakes, queries) == Woken(unanswered=dict.fromkeys(queries, gateway.lacks))
+    gateway.lacks = ""
+    assert looked(wakes, queries) == Woken(waiting={"team/a": 3.0})
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
         ("Outage", [False]),
         ("QueryRefused", []),
         ("QueryUnanswered", []),
+        ("QueryFailed", []),
     ],
 )
 def test_a_wake_query_that_is_refused_or_finds_nothing_leaves_nobody_in_the_dark(

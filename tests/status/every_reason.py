@@ -32,6 +32,7 @@ from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.planning.pinning import Wish
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.prometheus.wakes import Woken
 from plimsoll.status.live import ENDS
 from plimsoll.status.story import Story, Trouble
 from tests.control.retune import world as retuned
@@ -39,7 +40,7 @@ from tests.control.situations import NOW, known, obeyed, replicas, serving, sign
 from tests.control.test_workload import SEEN
 from tests.planning.asking import LLAMA, LLAMA_70B, QWEN_32B, SMALL, inventory, planned, pool
 from tests.planning.test_fleet_plan import by_name, request, together
-from tests.reconcile.staging import KEY, refuse, staged
+from tests.reconcile.staging import KEY, answer, refuse, staged
 from tests.status.stories import asked, pod, story
 from tests.status.test_conditions import CASES, OLD, UNSCHEDULED
 from tests.status.test_live import STEP as TRIED
@@ -164,6 +165,13 @@ def _wake_unanswered() -> Story:
     return _live(*world.directions[KEY].told)
 
 
+def _wake_failed() -> Story:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})
+    answer(stage, Woken(unanswered={KEY: "HTTP 503: busy"}))
+    stage.run(control, world, 30)
+    return _live(*world.directions[KEY].told)
+
+
 def _unfollowed() -> Story:
     """More is wanted, and no turn comes to plan it."""
     stage, world, control = staged()
@@ -249,6 +257,7 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     ),
     "a query is refused": _wake_refused,
     "a query finds nothing": _wake_unanswered,
+    "Prometheus fails on a query": _wake_failed,
     "more than the most is wanted": lambda: _scaled(most=3),
     "more than the fleet has is wanted": lambda: _scaled(gpus={"h100": 0.0}),
     "more than the budget allows is wanted": lambda: _scaled(limits=Limits(devices=Fraction(0))),

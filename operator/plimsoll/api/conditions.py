@@ -164,6 +164,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Outage": "One of these has been so for half an hour; the message says since when and where to look.",
         "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
         "QueryUnanswered": "spec.scaling.zero.wake.query has found nothing for five minutes.",
+        "QueryFailed": "Prometheus has had no answer to spec.scaling.zero.wake.query for five minutes, or none that is whole.",
     },
     names.SCALING: {
         "AtMax": "scaling.max is reached.",

@@ -21,7 +21,9 @@ QUERY_REFUSED: Final = "QueryRefused"
 """Reason where only the wake query is refused."""
 QUERY_UNANSWERED: Final = "QueryUnanswered"
 """Reason where it only finds nothing."""
-OF_QUERY: Final = frozenset({QUERY_REFUSED, QUERY_UNANSWERED})
+QUERY_FAILED: Final = "QueryFailed"
+"""Reason where Prometheus has no answer to it, though it answers other questions."""
+OF_QUERY: Final = frozenset({QUERY_REFUSED, QUERY_UNANSWERED, QUERY_FAILED})
 """Reasons with which it is known all the same how loaded the replicas are."""
 _WHERE: Final[Mapping[str, str]] = {
     "PrometheusUnreachable": "the Prometheus of prometheusUrl, where one is set, and at the operator's log",

@@ -25,6 +25,8 @@ BETWEEN: Final = re.compile(r'\}\s*,\s*(?=\{\s*"metric")')
 ENDS: Final = 64 * 1024
 """Characters at the end of an answer among which warnings are looked for."""
 WARNINGS: Final = re.compile(r'"warnings"\s*:\s*(?=\[)')
+OF_THE_QUESTION: Final = "PromQL "
+"""How warnings begin that are about what was asked, as of a quantile above 1, and not about series that may be missing."""
 PARTIAL: Final = re.compile(r'"isPartial"\s*:\s*true')
 
 
@@ -33,7 +35,7 @@ def lack_of(text: str) -> str:
     at = max(0, len(text) - ENDS)
     if (warned := WARNINGS.search(text, at)) is not None:
         said, _ = json.JSONDecoder().raw_decode(text, warned.end())
-        return "; ".join(map(str, said))
+        return "; ".join(one for one in map(str, said) if not one.startswith(OF_THE_QUESTION))
     return "isPartial" if PARTIAL.search(text, 0, ENDS) or PARTIAL.search(text, at) else ""
 
 

@@ -2,7 +2,8 @@
 
 The queries are written by users, and one that Prometheus refuses spoils the answer for all. Then they are asked in ever smaller groups,
 until the bad one is alone; it is left out until it is written anew. So is one that is too slow, or is refused for what series there are, but
-that is tried again now and then. A failure that may pass by itself, as an outage, is blamed on no query.
+that is tried again now and then. A failure that may pass by itself, as an outage, is blamed on no query, nor is a query that had no answer
+then said to find nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Woken:
     """By deployment: requests that wait, or whatever else its query counts. A deployment without an answer is not there."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """By deployment: why its query is not asked."""
+    unanswered: Mapping[str, str] = field(default_factory=dict)
+    """By deployment: why the question with its query had no answer, or none that is whole, where that is not the query's own fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class WakeQueries:
         self._late = False
         """Whether the last answer to all good queries together did not come in time."""
         self._looks = 0
+        self._why = ""
+        """Why a group with several queries last had no answer."""
 
     async def look(self, queries: Mapping[str, str]) -> Woken:
         """Ask the queries, given by deployment (namespace/name). Only to be called while Prometheus answers other questions in time."""
@@ -72,23 +77,28 @@ class WakeQueries:
             questions[TOGETHER] = _all(self._good)
         questions |= {f"{TOGETHER}-{place}": _all(group) for place, group in enumerate(asked)}
         if not questions:
-            return self._woken({})
+            return self._woken({}, {})
         answers = await self._source.ask(questions, _waiting)
+        failed = answers.errors.get(TOGETHER, "")
+        unanswered = dict.fromkeys(self._good, failed or answers.partial.get(TOGETHER, ""))
         for place, group in enumerate(asked):
             about = f"{TOGETHER}-{place}"
+            unanswered |= dict.fromkeys(
+                group, answers.errors.get(about, "") or answers.partial.get(about, "")
+            )
             if about in answers.answers:
                 self._good |= group
                 for key in group:
                     self._later.pop(key, None)
             else:
                 self._failed(group, answers.errors.get(about, ""))
-        failed = answers.errors.get(TOGETHER, "")
         late, self._late = self._late, failed == NO_ANSWER
         if is_refusal(failed) or (late and self._late):
             # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
             self._groups += _parts(self._good)
             self._good = {}
-        return self._woken({key: value for found in answers.answers.values() for key, value in found.items()})
+        found = {key: value for each in answers.answers.values() for key, value in each.items()}
+        return self._woken(found, unanswered)
 
     def _read(self, queries: Mapping[str, str]) -> None:
         """Take the queries as they are written now: forget what is known of those that have changed."""
@@ -119,6 +129,7 @@ class WakeQueries:
 
     def _failed(self, group: Mapping[str, str], why: str) -> None:
         """A group had no answer: one of its queries is refused or slow, unless the failure has nothing to do with the question."""
+        self._why = why
         (key, text), *more = group.items()
         if not is_refusal(why) and why != NO_ANSWER:
             self._groups.append(dict(group))
@@ -130,12 +141,22 @@ class WakeQueries:
         else:
             self._later[key] = _Later(text, why, self._looks + RETRY_LOOKS)
 
-    def _woken(self, found: Mapping[str, float]) -> Woken:
+    def _woken(self, found: Mapping[str, float], unanswered: Mapping[str, str]) -> Woken:
+        """`unanswered`: of each query that was asked, why it has no answer or only a part of one; empty where it has a whole one."""
+        refused = {
+            **{key: why for key, (_, why) in sorted(self._bad.items())},
+            **{key: each.why for key, each in sorted(self._later.items())},
+        }
+        queued = {key: self._why for group in self._groups for key in group if key not in unanswered}
+        # In a part of an answer somebody who waits does wait, and nobody may be somebody of whom the rest tells.
+        waiting = {key: value for key, value in sorted(found.items()) if value > 0 or not unanswered.get(key)}
         return Woken(
-            waiting=dict(sorted(found.items())),
-            refused={
-                **{key: why for key, (_, why) in sorted(self._bad.items())},
-                **{key: each.why for key, each in sorted(self._later.items())},
+            waiting=waiting,
+            refused=refused,
+            unanswered={
+                key: why
+                for key, why in sorted({**unanswered, **queued}.items())
+                if why and key not in waiting and key not in refused
             },
         )
 

@@ -139,6 +139,25 @@ def test_a_query_without_an_answer_hides_no_outage() -> None:
     assert metrics_told(world).reason == "PrometheusUnreachable"
 
 
+def test_a_prometheus_that_fails_on_a_query_is_told_and_not_that_the_query_finds_nothing() -> None:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})
+    answer(stage, Woken(unanswered={KEY: "HTTP 503: busy"}))
+    stage.run(control, world, HOUR // 10)
+    told = metrics_told(world)
+    assert (told.status, told.reason) == ("False", "QueryFailed")
+    assert "HTTP 503: busy" in told.message
+    assert "finds nothing" not in told.message
+    assert stage.run(control, world, HOUR) <= 2, "what was learned is stored now and then, and nothing else"
+    answer(stage, Woken())
+    stage.run(control, world, 4)
+    assert metrics_told(world).status == "True", "it is answered again, and may find something in a moment"
+    stage.run(control, world, HOUR // 10)
+    assert metrics_told(world).reason == "QueryUnanswered"
+    answer(stage, Woken(unanswered={KEY: "HTTP 503: busy"}))
+    stage.run(control, world, 4)
+    assert metrics_told(world).reason == "QueryUnanswered", "a moment without an answer is nothing to tell of"
+
+
 @pytest.mark.parametrize("tuning", [{}, {"tuning": {"mode": "off"}}], ids=["retuned", "not retuned"])
 def test_of_a_query_that_nobody_could_ask_it_is_not_told_that_it_finds_nothing(
     tuning: dict[str, Any],

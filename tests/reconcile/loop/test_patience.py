@@ -48,6 +48,28 @@ def test_a_moment_without_prometheus_changes_nothing_where_a_query_has_long_foun
     assert told(patience, UNREACHABLE, last=(UNANSWERED,), now=590.0) == {"PrometheusUnreachable"}
 
 
+FAILED = Told(names.METRICS, "False", "QueryFailed", "spec.scaling.zero.wake.query has no answer")
+
+
+def test_a_query_that_now_finds_nothing_and_now_fails_is_told_as_one_of_both():
+    patience, last = Patience(), (FRESH,)
+    seen = set()
+    for tick in range(80):
+        found = UNANSWERED if tick % 3 else FAILED
+        (reason,) = told(patience, found, last=last, now=100.0 + 15 * tick)
+        last = (Told(names.METRICS, "True" if reason == "Fresh" else "False", reason, ""),)
+        seen.add(reason)
+    assert seen == {"Fresh", "QueryUnanswered"}
+
+
+def test_a_query_on_which_prometheus_fails_for_minutes_is_told_and_one_that_finds_nothing_then_has_its_time():
+    patience = Patience()
+    assert told(patience, FAILED, last=(FRESH,), now=100.0) == {"Fresh"}
+    assert told(patience, FAILED, last=(FRESH,), now=100.0 + UNANSWERED_S) == {"QueryFailed"}
+    assert told(patience, UNANSWERED, last=(FAILED,), now=500.0) == {"Fresh"}
+    assert told(patience, FAILED, last=(UNREACHABLE,), now=515.0) == {"Fresh"}
+
+
 def test_a_program_that_begins_goes_on_telling_of_a_query_that_still_finds_nothing():
     assert told(Patience(), UNANSWERED, last=(UNANSWERED,), now=100.0) == {"QueryUnanswered"}
 

@@ -185,6 +185,10 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"deployments": (serves_but({"type": "MetricsAvailable", "status": "False", "reason": "QueryUnanswered"}),)},
         "QueryUnanswered", "words", "spec.scaling.zero.wake.query, seen at prometheusUrl",
     ),
+    "a query on which Prometheus fails": (
+        {"deployments": (serves_but({"type": "MetricsAvailable", "status": "False", "reason": "QueryFailed"}),)},
+        "QueryFailed", "words", "the Prometheus of prometheusUrl",
+    ),
     "more replicas are wanted than may be": (
         {"deployments": (serves_but({"type": "ScalingLimited", "status": "True", "reason": "AtMax"}),)},
         "AtMax", "words", "",

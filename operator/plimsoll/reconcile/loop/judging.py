@@ -14,7 +14,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.decision import Action, Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
-from plimsoll.control.gate import OF_QUERY, QUERY_REFUSED, QUERY_UNANSWERED, gate_of
+from plimsoll.control.gate import OF_QUERY, QUERY_FAILED, QUERY_REFUSED, QUERY_UNANSWERED, gate_of
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import SCALE, Act, Noted, Record
@@ -41,6 +41,7 @@ FINDS_NOTHING: Final = (
     "finds nothing, so it neither sleeps nor wakes by it: where its series come only with a first request, end it in `or vector(0)`; "
     "else see at Prometheus what it finds"
 )
+NO_ANSWER: Final = "has no answer, so it neither sleeps nor wakes by it; the query need not be wrong: look at the Prometheus of prometheusUrl, which says"
 SCALING: Final = frozenset({names.METRICS, names.SCALING, names.SLO})
 
 
@@ -208,7 +209,10 @@ def _of_query(tick: Tick, case: Case, signals: Signals) -> Told | None:
     elif zero is not None and zero.query is not None and tick.waiting(case) is None:
         if not signals.reachable:
             return gate_of(signals, tick.law).told
-        reason, why = QUERY_UNANSWERED, FINDS_NOTHING
+        failed = tick.looked.woken.unanswered.get(key)
+        reason, why = (
+            (QUERY_UNANSWERED, FINDS_NOTHING) if failed is None else (QUERY_FAILED, f"{NO_ANSWER}: {failed}")
+        )
     else:
         return None
     return Told(

@@ -14,7 +14,15 @@ from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.decision import Told
-from plimsoll.control.gate import FRESH, OF_REPLICAS, QUERY_UNANSWERED, SILENT, lasting, lasting_since
+from plimsoll.control.gate import (
+    FRESH,
+    OF_REPLICAS,
+    QUERY_FAILED,
+    QUERY_UNANSWERED,
+    SILENT,
+    lasting,
+    lasting_since,
+)
 from plimsoll.control.law import Law
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.kube.times import seconds
@@ -25,6 +33,11 @@ UNANSWERED_S: Final = 300.0
 """How long a wake query finds nothing before it is told: a new one is asked a few looks later, and series come with whoever serves them."""
 TICKS: Final = {"PrometheusUnreachable": 4.0}
 """Ticks without an answer before it is told, by reason, where it is more than one."""
+_STANDS: Final[Mapping[str, frozenset[str]]] = {
+    QUERY_UNANSWERED: frozenset({QUERY_UNANSWERED}),
+    QUERY_FAILED: frozenset({QUERY_FAILED, QUERY_UNANSWERED}),
+}
+"""Reasons that still stand until one of a query without an answer has lasted: whether it finds nothing is not known while Prometheus fails on it."""
 LIMITED_S: Final = 600.0
 """How long it is still told that scaling is limited after it no longer was."""
 MISSED_S: Final = LATENCY_S
@@ -41,7 +54,9 @@ class Patience:
     missing_since: float | None = None
     """Since when this program has found that nobody knows how loaded the replicas are."""
     unanswered_since: float | None = None
-    """Since when only a wake query has had no answer. An outage says nothing of it."""
+    """Since when only a wake query has found nothing. An outage says nothing of it, nor does a Prometheus that fails on it."""
+    failed_since: float | None = None
+    """Since when Prometheus has failed on a wake query, though it answers other questions."""
     dark_since: float | None = None
     """Since when nobody has known how loaded the replicas are; before this program began, as the status told then."""
     limited_at: float | None = None
@@ -74,18 +89,22 @@ class Patience:
     def _hold_metrics(self, told: dict[str, Told], before: Mapping[str, Told], now: float, law: Law) -> None:
         metrics = told.get(names.METRICS)
         if metrics is None or metrics.status == "True":
-            self.missing_since = self.dark_since = self.unanswered_since = None
+            self.missing_since = self.dark_since = self.unanswered_since = self.failed_since = None
             return
         if metrics.reason in SILENT:
             since = self.missing_since = _earlier(self.missing_since, now)
             self.dark_since = _earlier(self.dark_since, now)
         else:
-            since = self.unanswered_since = _earlier(self.unanswered_since, now)
+            if metrics.reason == QUERY_FAILED:
+                since = self.failed_since = _earlier(self.failed_since, now)
+            else:
+                since = self.unanswered_since = _earlier(self.unanswered_since, now)
+                self.failed_since = None
             self.missing_since = self.dark_since = None
         if now - since < _patience_s(metrics.reason, law):
             del told[names.METRICS]
             last = before.get(names.METRICS)
-            if metrics.reason == QUERY_UNANSWERED and (last is None or last.reason != QUERY_UNANSWERED):
+            if metrics.reason in _STANDS and (last is None or last.reason not in _STANDS[metrics.reason]):
                 # An outage before it is over.
                 told[names.METRICS] = FRESH
             elif last is not None:
@@ -125,7 +144,7 @@ class Patience:
 
 
 def _patience_s(reason: str, law: Law) -> float:
-    if reason == QUERY_UNANSWERED:
+    if reason in _STANDS:
         return UNANSWERED_S
     # Half a tick: from the second one in a row on.
     return MISSING_S if reason in OF_REPLICAS else TICKS.get(reason, 0.5) * law.tick_s

@@ -26,6 +26,7 @@ MOST_PAGES: Final = 500
 """Pods that are asked themselves in one tick; a larger fleet is told to use a Prometheus."""
 
 NOBODY: Final = Woken()
+WAKES: Final = "wake queries"
 UNASKED: Final = "the operator's config names no Prometheus (prometheusUrl) that could be asked"
 
 
@@ -89,7 +90,7 @@ class ByPrometheus:
             reachable=problem is None,
             problem=problem or "",
             woken=woken,
-            errors=read.errors,
+            errors=_with_wakes(read.errors, woken),
         )
 
     def close(self) -> None:
@@ -137,6 +138,12 @@ def _queries(asked: Iterable[Asked]) -> Mapping[str, str]:
     """The queries that wake sleeping deployments, by deployment."""
     sleepers = {each.subject.key: each.subject.zero for each in asked if each.subject.autoscaled}
     return {key: zero.query for key, zero in sleepers.items() if zero is not None and zero.query}
+
+
+def _with_wakes(errors: Mapping[str, str], woken: Woken) -> Mapping[str, str]:
+    """What had no answer, with the wake queries as one question."""
+    failed = sorted(set(woken.unanswered.values()))
+    return {**errors, WAKES: "; ".join(failed)} if failed else errors
 
 
 def words_of(asked: Iterable[Asked]) -> Vocabulary:

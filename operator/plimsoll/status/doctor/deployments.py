@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll import names
-from plimsoll.control.gate import OF_QUERY
+from plimsoll.control.gate import OF_QUERY, QUERY_FAILED
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
@@ -87,6 +87,8 @@ def _said(item: Object, condition: Object, severity: Any, remedy: str = "") -> F
 
 def _cure(kind: str, reason: str | None, item: Object) -> str:
     """What to do about a condition whose message tells only what is so."""
+    if kind == names.METRICS and reason == QUERY_FAILED:
+        return "the Prometheus of prometheusUrl, and how much it is asked; docs/runbooks/MetricsStale.md tells more"
     if kind == names.METRICS and reason in OF_QUERY:
         return "spec.scaling.zero.wake.query, seen at prometheusUrl; docs/runbooks/MetricsStale.md tells more"
     if kind == names.METRICS:
