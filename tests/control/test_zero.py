@@ -87,6 +87,68 @@ def test_the_last_one_stays_while_anybody_asks_or_anything_comes(asked: Situatio
     assert after(asked, memory=known()).replicas >= 1
 
 
+def why(asked: Situation, **memory: Any) -> str:
+    (role,) = after(asked, memory=known(**memory)).roles
+    return role.awake
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (quiet(zero=replace(IDLE, waiting=2.0)), "requests wait at the gateway"),
+        (quiet(zero=replace(IDLE, idle_s=100.0)), "it sleeps once nobody has asked for 15 minutes"),
+        (
+            quiet(zero=replace(IDLE, idle_s=600.0)),
+            "nobody has asked since 1970-01-12 13:36 UTC, and it sleeps after 1970-01-12 13:52 UTC if nobody does",
+        ),
+        (
+            quiet(zero=replace(IDLE, idle_s=0.0, unsaid=True)),
+            "a replica does not say whether it is asked for anything, which counts as asking",
+        ),
+        (quiet(zero=replace(IDLE, idle_s=None, silent=True)), "the wake query has no answer, so nobody knows who asks"),
+        (quiet(busy="a rollout is under way"), "a rollout is under way"),
+        (beside(ReplicaState.STARTING), "replicas are starting"),
+        (replace(situation(signals(1, **QUIET), bounds=Bounds(min=1, max=4)), zero=IDLE), ""),
+        (situation(signals(1, **QUIET), bounds=Bounds(min=0, max=4)), ""),
+        (quiet(), ""),
+    ],
+    ids=[
+        "requests wait",
+        "a request a moment ago",
+        "quiet for a while",
+        "an engine that does not say",
+        "a query without an answer",
+        "a rollout",
+        "another that starts",
+        "a minimum",
+        "sleep was not asked for",
+        "it sleeps",
+    ],
+)  # fmt: skip
+def test_why_one_that_may_sleep_does_not_is_told(asked: Situation, told: str) -> None:
+    assert why(asked) == told
+
+
+def test_one_that_has_just_been_woken_is_told_when_it_may_sleep() -> None:
+    assert why(quiet(), woken_at=NOW - 60).endswith("and it sleeps after 1970-01-12 14:01 UTC if nobody does")
+
+
+def test_missing_metrics_are_told_as_what_keeps_it_awake() -> None:
+    dark = situation(replace(signals(1, **QUIET), reachable=False), bounds=Bounds(min=0, max=4))
+    assert why(replace(dark, zero=replace(IDLE, idle_s=None))).startswith(
+        "metrics are missing, as MetricsAvailable says"
+    )
+
+
+def test_the_reason_is_the_same_while_the_same_keeps_it_awake() -> None:
+    still = [why(quiet(zero=replace(IDLE, idle_s=600.0))), why(quiet(zero=replace(IDLE, idle_s=100.0)))]
+    for later in (15.0, 30.0):
+        for idle, said in zip((600.0, 100.0), still, strict=True):
+            scene = quiet(zero=replace(IDLE, idle_s=idle + later))
+            (role,) = decide(now=NOW + later, situation=scene, memory=known()).roles
+            assert role.awake == said
+
+
 def noted(at: float | None, *, asked_at: float) -> Zero:
     return wake_of(
         now=NOW, after_s=900, queried=False, waiting=None, woken_at=at, asked_at=asked_at, reachable=True

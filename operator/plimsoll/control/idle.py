@@ -19,14 +19,17 @@ def wake_of(
     woken_at: float | None,
     asked_at: float | None,
     reachable: bool,
+    unsaid: bool = False,
 ) -> Zero:
     """What is known of sleep and waking. `queried`: the wake signal is a query, and `waiting` its answer; `asked_at` is what `last_asked` said
-    at the tick before."""
+    at the tick before, and `unsaid` what `is_unsaid` says now."""
     silent = queried and waiting is None
     # An annotation that was written since then counts as asking too.
     asked = None if asked_at is None else max(asked_at, woken_at or 0.0)
     idle = None if silent or asked is None or not reachable else max(0.0, now - asked)
-    return Zero(after_s=after_s, waiting=waiting, silent=silent, woken_at=woken_at, idle_s=idle)
+    return Zero(
+        after_s=after_s, waiting=waiting, silent=silent, woken_at=woken_at, idle_s=idle, unsaid=unsaid
+    )
 
 
 def last_asked(
@@ -49,12 +52,16 @@ def last_asked(
         or (signals.inflight or 0.0) > 0
         or any((_served(one) or 0.0) > 0 for one in signals.replicas)
     )
-    silent = (
+    return now if asked or is_unsaid(signals, counts=counts) else last
+
+
+def is_unsaid(signals: Signals, *, counts: bool) -> bool:
+    """Whether a replica does not say whether it is asked for anything."""
+    return (
         not signals.reachable
         or len(signals.replicas) < signals.live
         or any(one.inflight is None or (counts and _served(one) is None) for one in signals.replicas)
     )
-    return now if asked or silent else last
 
 
 def _served(one: ReplicaSignals) -> float | None:

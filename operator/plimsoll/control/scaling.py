@@ -30,7 +30,8 @@ def decide(
     """How many replicas each set of one deployment is to have. `room` is what the fleet and its budgets leave; None: no limit."""
     answers = list[Answer]()
     for role in situation.roles:
-        answer = _decide(Turn.of(now, situation, role, room=room, law=law), memory.of(role.name))
+        turn = Turn.of(now, situation, role, room=room, law=law)
+        answer = _awake(turn, _decide(turn, memory.of(role.name)))
         answers.append(answer)
         if room is not None:
             room = room.after(role.sets, answer.decision.wished)
@@ -41,6 +42,14 @@ def decide(
         conditions=telling.together(told),
         memory=Memory(roles={answer.decision.role: answer.memory for answer in answers}),
     )
+
+
+def _awake(turn: Turn, answer: Answer) -> Answer:
+    """The answer, with why it does not sleep where it may."""
+    if turn.situation.zero is None or not turn.there or not answer.decision.replicas:
+        return answer
+    why = zero.why_awake(turn, answer.memory, answer.told)
+    return replace(answer, decision=replace(answer.decision, awake=why))
 
 
 def _decide(turn: Turn, before: RoleMemory) -> Answer:

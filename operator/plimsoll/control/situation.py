@@ -191,6 +191,8 @@ class Zero:
     """When the annotation was last written; None: never."""
     idle_s: float | None = None
     """How long the gateway has counted no request; None: it cannot say, then nothing goes to zero."""
+    unsaid: bool = False
+    """A replica does not say whether it is asked for anything, so that somebody may be asking."""
 
 
 @light

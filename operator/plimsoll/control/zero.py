@@ -6,13 +6,25 @@ never lets the last replica go, and whoever was woken is left alone for a while.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
+from typing import Final
 
+from plimsoll import names
+from plimsoll.control.decision import Told
+from plimsoll.control.learning import lead_s
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import ReplicaState, Role, Zero
+from plimsoll.control.telling import long
+from plimsoll.control.turn import Turn
+from plimsoll.facts.spans import minute
 
 STARTS_IMMUNE = 3
 """A replica that was woken stays for so many start-ups at least: else one that takes minutes to come is gone before it paid."""
+QUIET_SHARE: Final = 0.5
+"""Part of the time for which nobody must have asked, after which it is told since when nobody has."""
+MINUTE_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +45,58 @@ def woken(zero: Zero, memory: RoleMemory) -> Verdict:
 
 
 def may_sleep(zero: Zero, role: Role, memory: RoleMemory, *, now: float, lead: float) -> Verdict:
-    """May the last replicas go?"""
+    """May the last replicas go? Why not is told without a figure that is another one at the next look."""
     if zero.idle_s is None:
-        return Verdict(answer=False, why="the gateway does not say how long nobody asked")
-    if zero.idle_s < zero.after_s:
-        return Verdict(answer=False, why=f"idle for {zero.idle_s:.0f} of {zero.after_s:.0f} seconds")
-    if zero.waiting:
-        return Verdict(answer=False, why=f"{zero.waiting:g} requests wait at the gateway")
-    coming = sum(
-        each.count(ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.QUEUED) for each in role.sets
-    )
-    if coming:
-        return Verdict(answer=False, why=f"{coming} replicas are starting")
-    if role.signals.inflight:
-        return Verdict(answer=False, why=f"{role.signals.inflight:g} requests are in flight")
+        unknown = "the wake query has no answer" if zero.silent else "nobody says when it was last asked for"
+        return Verdict(answer=False, why=f"{unknown}, so nobody knows who asks")
     immune = max(zero.after_s, STARTS_IMMUNE * lead)
     awake = max((at for at in (memory.woken_at, memory.begun) if at is not None), default=now)
+    last = _Last(asked=now - zero.idle_s, sleeps=max(now - zero.idle_s + zero.after_s, awake + immune))
+    if zero.idle_s < zero.after_s:
+        return Verdict(answer=False, why=_not_long(zero, zero.idle_s, last))
+    if zero.waiting:
+        return Verdict(answer=False, why="requests wait at the gateway")
+    if any(
+        each.count(ReplicaState.STARTING, ReplicaState.NODE_COMING, ReplicaState.QUEUED) for each in role.sets
+    ):
+        return Verdict(answer=False, why="replicas are starting")
+    if role.signals.inflight:
+        return Verdict(answer=False, why="requests are in flight")
     if now - awake < immune:
-        return Verdict(answer=False, why=f"awake for {now - awake:.0f} of at least {immune:.0f} seconds")
+        return Verdict(answer=False, why=last.said)
     return Verdict(answer=True, why=f"nobody asked for {zero.idle_s / 60:.0f} minutes")
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    asked: float
+    """When somebody last asked, as far as is known."""
+    sleeps: float
+    """When it sleeps if nobody does so again."""
+
+    @property
+    def said(self) -> str:
+        return f"nobody has asked since {minute(round(self.asked))}, and it sleeps after {minute(MINUTE_S * ceil(self.sleeps / MINUTE_S))} if nobody does"
+
+
+def _not_long(zero: Zero, idle_s: float, last: _Last) -> str:
+    """Why it is not idle for long enough. Moments are told only once it has been quiet for a good part of the time: while requests come
+    now and then, they would be others all the time."""
+    if zero.unsaid:
+        return "a replica does not say whether it is asked for anything, which counts as asking"
+    if idle_s < QUIET_SHARE * zero.after_s:
+        return f"it sleeps once nobody has asked for {long(zero.after_s)}"
+    return last.said
+
+
+def why_awake(turn: Turn, memory: RoleMemory, told: Iterable[Told]) -> str:
+    """Why one with replicas does not sleep now; empty where nobody lets it sleep. `told`: the conditions of this look."""
+    zero, bounds = turn.situation.zero, turn.role.bounds
+    if zero is None or bounds.min > 0 or bounds.pause is not None or bounds.fixed is not None:
+        return ""
+    if turn.situation.busy is not None:
+        return turn.situation.busy
+    if any(one.type == names.METRICS and one.status == "False" for one in told):
+        return "metrics are missing, as MetricsAvailable says, so nobody knows who asks"
+    verdict = may_sleep(zero, turn.role, memory, now=turn.now, lead=lead_s(memory, turn.role, turn.law))
+    return "more replicas are asked for" if verdict.answer else verdict.why

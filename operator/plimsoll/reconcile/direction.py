@@ -26,6 +26,8 @@ class Direction:
     """Why this number of replicas, in a sentence; empty where the plan decides."""
     told: tuple[Told, ...] = ()
     """Conditions, sorted by type."""
+    awake: str = ""
+    """Why it does not sleep, where it may and does not; not with a figure that changes all the time."""
 
     @property
     def full(self) -> bool:
@@ -39,6 +41,7 @@ class Direction:
             self.record.replicas,
             self.record.shares,
             self.record.under_way,
+            self.awake,
             tuple((one.type, one.status, one.reason, one.besides) for one in self.told),
         )
 

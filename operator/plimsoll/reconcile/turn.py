@@ -274,6 +274,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         control=decision.kept.control,
         safe_retry="" if decision.kept.retry is None else decision.kept.retry.sentence,
         live=None if seen.direction is None else seen.direction.told,
+        awake="" if seen.direction is None else seen.direction.awake,
         better=decision.better,
         image=None if lead is None else lead.image,
         unsaid=() if lead is None else lead.unsaid,

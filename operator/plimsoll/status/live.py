@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from plimsoll import names
-from plimsoll.api.v1alpha1.status import ScalingStep, TuningStep
+from plimsoll.api.conditions import get_condition
+from plimsoll.api.v1alpha1.status import Condition, ScalingStep, TuningStep
 from plimsoll.control.decision import Told
 from plimsoll.control.record import SCALE, Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
@@ -18,6 +20,8 @@ from plimsoll.status.summary import cut
 SCALINGS_TOLD: Final = 5
 RETUNES_TOLD: Final = 10
 SHORT: Final = 63
+AWAKE: Final = "; why it does not sleep: "
+"""In the message of Ready, before the reason why one that may sleep does not."""
 ENDS: Final = frozenset({Phase.DONE, Phase.FAILED})
 State = Literal[
     "Planned", "Canary", "Judging", "Rolling", "Verifying", "Done", "RollingBack", "Failed", "DryRun"
@@ -47,6 +51,12 @@ def live_status(record: Record) -> dict[str, Any]:
         seen = status_of(record.observed)
         found["observed"] = seen.model_copy(update={"since": timestamp(record.observed.since)})
     return found
+
+
+def awake_said(conditions: Sequence[Condition]) -> str:
+    """Why it does not sleep, as the message of Ready has it; empty where that says nothing of it."""
+    said = get_condition(conditions, names.READY)
+    return "" if said is None else said.message.partition(AWAKE)[2]
 
 
 def retuning(memory: RetuneMemory) -> Told | None:

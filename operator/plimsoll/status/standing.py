@@ -15,6 +15,7 @@ from plimsoll.facts.serving import NOWHERE, PodSeen, Stage
 from plimsoll.facts.spans import minute
 from plimsoll.planning.plan import Outcome, Plan, Severity
 from plimsoll.status.findings import finding_of, lacking_of, reading_of, sentence
+from plimsoll.status.live import AWAKE, awake_said
 from plimsoll.status.pod_words import PodWords, trouble_of
 from plimsoll.status.story import Story
 
@@ -51,10 +52,19 @@ def ready(story: Story) -> Iterator[Told]:
             kind, "True" if done else "False", reason, "no replica is wanted" if done else "replicas end"
         )
     elif story.on_plan >= story.wanted:
-        yield Told(kind, "True", "Paused" if story.paused else "Serving", serve)
+        paused, awake = story.paused, _awake(story)
+        message = f"{serve}{AWAKE}{awake}" if awake and not paused else serve
+        yield Told(kind, "True", "Paused" if paused else "Serving", message)
     else:
         reason, why = why_not_ready(story)
         yield Told(kind, "False", reason, f"{serve}: {why}" if why else serve)
+
+
+def _awake(story: Story) -> str:
+    """Why it does not sleep, where it is to. Before control has looked, what was told stands: a program that begins would else write it out and in again."""
+    if (never := finding_of(story.plan, "NeverSleeps")) is not None:
+        return never.message
+    return story.awake if story.live is not None else awake_said(story.deployment.status.conditions)
 
 
 def why_not_ready(story: Story) -> tuple[str, str]:

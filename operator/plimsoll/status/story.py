@@ -60,6 +60,8 @@ class Story:
     """What the control loop decided and remembers."""
     live: tuple[Told, ...] | None = None
     """Conditions that the control loop decides; None: it has not looked yet."""
+    awake: str = ""
+    """Why it does not sleep, where it may and does not, as the control loop says."""
     ramp: RampStatus | None = None
     """What became of a ramp that was handed in since the last turn."""
     better: Told | None = None

@@ -138,6 +138,8 @@ class Control:
             law=self._law,
             same_number=before is not None and before.record.replicas == found.record.replicas,
         )
+        awake_before = known.patience.awake
+        awake = known.patience.told_awake(found.awake, now)
         if found.news:
             self._world.books.decided(found.news)
             self._world.cluster.announce(known.subject.metadata, found.news)
@@ -150,11 +152,12 @@ class Control:
             record=record,
             reason=found.reason if moved else before.reason if before is not None else "",
             told=told,
+            awake=awake,
         )
         if before is not None and not store and after.mark == before.mark:
             return
         self._world.directions[key] = after
-        if before is None and not store and _as_told(after, known.subject):
+        if before is None and not store and awake == awake_before and _as_told(after, known.subject):
             self._world.directed[key] = after
             return
         self._wake(key)

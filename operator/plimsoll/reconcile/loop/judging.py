@@ -15,7 +15,7 @@ from plimsoll.control.decision import Action, Decision, RoleDecision, Told
 from plimsoll.control.demand import weights
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.gate import OF_QUERY, QUERY_FAILED, QUERY_REFUSED, QUERY_UNANSWERED, gate_of
-from plimsoll.control.idle import last_asked, wake_of
+from plimsoll.control.idle import is_unsaid, last_asked, wake_of
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import SCALE, Act, Noted, Record
 from plimsoll.control.retune.machine import paused
@@ -130,6 +130,7 @@ def _zero(tick: Tick, case: Case, signals: Signals) -> Zero | None:
         woken_at=None if noted is None or not noted.at else noted.at,
         asked_at=case.record.busy_at,
         reachable=signals.reachable,
+        unsaid=is_unsaid(signals, counts=_counts(case)),
     )
 
 
@@ -141,8 +142,13 @@ def _busy_at(tick: Tick, case: Case, signals: Signals) -> float:
         signals=signals,
         waiting=tick.waiting(case),
         noted_at=None if noted is None else noted.at,
-        counts=not COUNTING.isdisjoint(case.subject.engine.metrics),
+        counts=_counts(case),
     )
+
+
+def _counts(case: Case) -> bool:
+    """Whether its engine exports what it has done."""
+    return not COUNTING.isdisjoint(case.subject.engine.metrics)
 
 
 def _fleet(tick: Tick, situations: Sequence[Situation]) -> Fleet:
@@ -198,7 +204,7 @@ def _scaled(tick: Tick, case: Case, decision: Decision, signals: Signals, situat
     if not unknown and (query := _of_query(tick, case, signals)) is not None:
         said[names.METRICS] = query
     record = replace(record, replicas=wish, shares=shares)
-    return Judged(record=record, told=tuple(said.values()), reason=role.message, news=news)
+    return Judged(record=record, told=tuple(said.values()), reason=role.message, awake=role.awake, news=news)
 
 
 def _of_query(tick: Tick, case: Case, signals: Signals) -> Told | None:

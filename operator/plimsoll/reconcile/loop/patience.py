@@ -26,6 +26,7 @@ from plimsoll.control.gate import (
 from plimsoll.control.law import Law
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.kube.times import seconds
+from plimsoll.status.live import awake_said
 
 MISSING_S: Final = 60.0
 """How long metrics of replicas are missing before it is told: a replica that has just come is scraped a moment later."""
@@ -40,6 +41,8 @@ _STANDS: Final[Mapping[str, frozenset[str]]] = {
 """Reasons that still stand until one of a query without an answer has lasted: whether it finds nothing is not known while Prometheus fails on it."""
 LIMITED_S: Final = 600.0
 """How long it is still told that scaling is limited after it no longer was."""
+AWAKE_S: Final = 120.0
+"""How long another reason has kept it from sleeping before it is told."""
 MISSED_S: Final = LATENCY_S
 """How long latencies are beyond their limits, though more replicas would not help, before it is told: as long as they look back, else a minute in
 which a few answers were late would be called more than the plan can do."""
@@ -65,15 +68,29 @@ class Patience:
     """Since when latencies have been found, again and again, to be beyond what any number of replicas would keep."""
     missed_at: float | None = None
     """When they were last found to be."""
+    awake: str = ""
+    """Why it does not sleep, as last told."""
+    other: str = ""
+    other_since: float = 0.0
+    """What is found in its place, and since when."""
 
     @classmethod
     def of(cls, deployment: LLMDeployment) -> Patience:
         """As its status tells it to a program that has just begun."""
-        return cls(dark_since=_dark_since(deployment))
+        return cls(dark_since=_dark_since(deployment), awake=awake_said(deployment.status.conditions))
 
     def asked_anew(self) -> None:
         """Its spec is another one: what limited the old one, and what that promised, says nothing of it."""
         self.limited_at = self.missed_since = self.missed_at = None
+        self.awake = ""
+
+    def told_awake(self, found: str, now: float) -> str:
+        """Why it does not sleep, as may be told now: another reason once it has lasted."""
+        if found != self.other:
+            self.other, self.other_since = found, now
+        if not found or not self.awake or abs(now - self.other_since) >= AWAKE_S:
+            self.awake = found
+        return self.awake
 
     def told(
         self, found: Iterable[Told], last: Iterable[Told], *, now: float, law: Law, same_number: bool

@@ -64,6 +64,8 @@ class Judged:
     told: tuple[Told, ...] = ()
     reason: str = ""
     """Why this number of replicas."""
+    awake: str = ""
+    """Why it does not sleep, where it may and does not."""
     why_not: str = ""
     """Why no setting is changed, though something is wrong."""
     news: tuple[News, ...] = ()

@@ -1,0 +1,94 @@
+"""Why one that may sleep does not is told in its status, once for each reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from plimsoll.api.conditions import set_condition
+from plimsoll.prometheus.wakes import Woken
+from plimsoll.reconcile.loop.patience import AWAKE_S, Patience
+from plimsoll.status.live import AWAKE
+from tests.reconcile.staging import KEY, TICK, Scene, answer, staged, started
+
+QUERY: Final[dict[str, Any]] = {"max": 4, "zero": {"wake": {"query": "sum(queue)"}, "afterSeconds": 1800}}
+ONCE: Final = "it sleeps once nobody has asked for 30 minutes"
+MINUTE: Final = round(60 / TICK)
+
+
+def waits(stage: Scene, count: float) -> None:
+    answer(stage, Woken(waiting={KEY: count}))
+
+
+def test_who_asks_all_the_time_costs_no_write_and_who_is_quiet_is_told_when_it_sleeps() -> None:
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 20 * MINUTE)
+    assert world.directions[KEY].awake == ONCE
+    assert stage.run(control, world, 60 * MINUTE) <= 2, (
+        "what was learned is stored now and then, and nothing else"
+    )
+    stage.load = 0.0
+    turns = stage.run(control, world, 25 * MINUTE)
+    assert world.directions[KEY].awake.startswith("nobody has asked since 20")
+    assert turns <= 3
+    stage.run(control, world, 30 * MINUTE)
+    assert stage.replicas == 0
+    assert world.directions[KEY].awake == ""
+
+
+@pytest.mark.parametrize("asks_s", [60, 600, 1140])
+def test_one_that_is_asked_now_and_then_is_not_written_at_each_request(asks_s: int) -> None:
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 10 * MINUTE)
+    turns = 0
+    for _ in range(7200 // asks_s):
+        stage.load = 1.0
+        turns += stage.run(control, world, 1)
+        stage.load = 0.0
+        turns += stage.run(control, world, round(asks_s / TICK) - 1)
+    assert turns <= 4 + 2 * (7200 // asks_s if asks_s > 900 + AWAKE_S else 0)
+
+
+def test_a_reason_that_comes_and_goes_is_not_told() -> None:
+    patience = Patience()
+    told = {
+        patience.told_awake("replicas are starting" if tick % 4 == 3 else ONCE, 15.0 * tick)
+        for tick in range(40)
+    }
+    assert told == {ONCE}
+    assert patience.told_awake("", 700.0) == ""
+
+
+def test_a_program_that_begins_writes_nothing_where_the_status_says_it_already() -> None:
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 20 * MINUTE)
+    there = stage.asked.deployment.status.conditions
+    for one in world.directions[KEY].told:
+        there = set_condition(
+            there,
+            one.type,
+            status=one.status,
+            reason=one.reason,
+            message=one.message,
+            now="2027-01-15T00:00:00Z",
+        )
+    there = set_condition(
+        there,
+        "Ready",
+        status="True",
+        reason="Serving",
+        message=f"1 of 1 replicas serve{AWAKE}{ONCE}",
+        now="2027-01-15T00:00:00Z",
+    )
+    status = stage.asked.deployment.status.model_copy(update={"conditions": there})
+    deployment = stage.asked.deployment.model_copy(update={"status": status})
+    stage.asked = replace(stage.asked, deployment=deployment)
+    world, control = started(stage)
+    stage.woken.clear()
+    assert stage.run(control, world, 4) == 0
+    assert world.directions[KEY].awake == ONCE
