@@ -22,6 +22,7 @@ from plimsoll.facts.spans import minute
 
 STARTS_IMMUNE = 3
 """A replica that was woken stays for so many start-ups at least: else one that takes minutes to come is gone before it paid."""
+NOBODY_KNOWS: Final = "the wake query has no answer, so nobody knows who asks"
 QUIET_SHARE: Final = 0.5
 """Part of the time for which nobody must have asked, after which it is told since when nobody has."""
 MINUTE_S: Final = 60
@@ -40,15 +41,14 @@ def woken(zero: Zero, memory: RoleMemory) -> Verdict:
     if zero.woken_at is not None and zero.woken_at > (memory.zero_at or 0.0):
         return Verdict(answer=True, why="the wake annotation was written")
     if zero.silent:
-        return Verdict(answer=False, why="the wake query has no answer, so nobody knows who asks")
+        return Verdict(answer=False, why=NOBODY_KNOWS)
     return Verdict(answer=False, why="nobody asks; the wake signal brings it back")
 
 
 def may_sleep(zero: Zero, role: Role, memory: RoleMemory, *, now: float, lead: float) -> Verdict:
     """May the last replicas go? Why not is told without a figure that is another one at the next look."""
     if zero.idle_s is None:
-        unknown = "the wake query has no answer" if zero.silent else "nobody says when it was last asked for"
-        return Verdict(answer=False, why=f"{unknown}, so nobody knows who asks")
+        return Verdict(answer=False, why=NOBODY_KNOWS if zero.silent else _once(zero))
     immune = max(zero.after_s, STARTS_IMMUNE * lead)
     awake = max((at for at in (memory.woken_at, memory.begun) if at is not None), default=now)
     last = _Last(asked=now - zero.idle_s, sleeps=max(now - zero.idle_s + zero.after_s, awake + immune))
@@ -76,7 +76,7 @@ class _Last:
 
     @property
     def said(self) -> str:
-        return f"nobody has asked since {minute(round(self.asked))}, and it sleeps after {minute(MINUTE_S * ceil(self.sleeps / MINUTE_S))} if nobody does"
+        return f"nobody has asked since {minute(round(self.asked))}, and it sleeps after {minute(MINUTE_S * ceil(round(self.sleeps) / MINUTE_S))} if nobody does"
 
 
 def _not_long(zero: Zero, idle_s: float, last: _Last) -> str:
@@ -85,8 +85,12 @@ def _not_long(zero: Zero, idle_s: float, last: _Last) -> str:
     if zero.unsaid:
         return "a replica does not say whether it is asked for anything, which counts as asking"
     if idle_s < QUIET_SHARE * zero.after_s:
-        return f"it sleeps once nobody has asked for {long(zero.after_s)}"
+        return _once(zero)
     return last.said
+
+
+def _once(zero: Zero) -> str:
+    return f"it sleeps once nobody has asked for {long(zero.after_s)}"
 
 
 def why_awake(turn: Turn, memory: RoleMemory, told: Iterable[Told]) -> str:
