@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
@@ -242,6 +243,34 @@ def test_what_its_owner_has_fixed_is_left_alone_and_another_setting_taken() -> N
     _, first, third = retried("TooManySequences", engine={"maxSequences": 64})
     assert third.kept.retry is None
     assert third.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_what_the_admin_has_set_for_the_namespace_is_fixed_too() -> None:
+    fixed = {"namespace": "*", "spec": {"engine": {"maxSequences": 64}}}
+    seen = replace(asked(), config=OperatorConfig.model_validate({"defaults": [fixed]}))
+    first = decide(seen)
+    _, second = turned(seen, first, failing(lead(first), "NoKvRoom"))
+    assert second.kept.retry is not None
+    assert second.kept.retry.field == "engine.maxBatchedTokens"
+    _, third = turned(seen, first, failing(lead(first), "TooManySequences"))
+    assert third.kept.retry is None
+
+
+def test_what_a_preset_says_is_a_start_that_a_second_try_corrects() -> None:
+    preset = {"name": "many", "description": "Many at once.", "spec": {"engine": {"maxSequences": 64}}}
+    seen = asked(workload={"preset": "many"})
+    seen = replace(seen, config=OperatorConfig.model_validate({"presets": [preset]}))
+    first = decide(seen)
+    _, second = turned(seen, first, failing(lead(first), "TooManySequences"))
+    assert second.kept.retry is not None
+    assert second.kept.retry.field == "engine.maxSequences"
+
+
+def test_a_cache_on_cpus_that_is_fixed_by_its_other_field_is_left_alone() -> None:
+    spec = {"topology": {"cpu": {}}, "memory": {"kvCacheSize": "4Gi"}}
+    _, first, second = retried("HostOutOfMemory", pools=(cpu_pool(),), source="Qwen/Qwen3-0.6B", **spec)
+    assert second.kept.retry is None
+    assert second.plan.sets[0].digest == first.plan.sets[0].digest
 
 
 def test_an_edit_or_a_person_s_word_begins_anew() -> None:

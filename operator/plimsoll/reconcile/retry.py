@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from plimsoll.api.defaults import effective
+from plimsoll.api.defaults import Effective, effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
@@ -65,6 +65,12 @@ class Lowering:
     """The engine setting that the field decides."""
     less: Lower
     unit: str = ""
+    others: tuple[str, ...] = ()
+    """Other fields that decide the same."""
+
+    def is_fixed(self, field: str, merged: Effective) -> bool:
+        """Whether a person has set it, by this field or by another one, so that it must not be lowered."""
+        return any(merged.binds(one) for one in (field, *self.others))
 
 
 FIELDS: Final[Mapping[str, Lowering]] = {
@@ -72,7 +78,7 @@ FIELDS: Final[Mapping[str, Lowering]] = {
     "engine.maxBatchedTokens": Lowering("max_num_batched_tokens", _batched),
     "memory.utilizationPercent": Lowering("utilization", _utilization),
     "workload.contextTokens": Lowering("max_model_len", _context),
-    "topology.cpu.kvCacheSize": Lowering("kv_cache_bytes", _cpu_cache, "Gi"),
+    "topology.cpu.kvCacheSize": Lowering("kv_cache_bytes", _cpu_cache, "Gi", ("memory.kvCacheSize",)),
 }
 RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "GraphCapture": ("memory.utilizationPercent", "engine.maxSequences"),
@@ -82,7 +88,7 @@ RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "RequestLongerThanPool": ("workload.contextTokens", "engine.maxSequences", "engine.maxBatchedTokens"),
     "TooManySequences": ("engine.maxSequences",),
 }
-"""By the supervisor's word for a failure, what to lower: the first of these fields that the owner has not set.
+"""By the supervisor's word for a failure, what to lower: the first of these fields that nobody has fixed.
 
 GpuMemoryTaken is not among them: others will not hold that memory for ever, the preflight waits for it, and a lowered plan would
 stay lowered. Nor is WeightsDoNotFit: no setting that could be lowered makes weights smaller. HostOutOfMemory has a cure only on
@@ -134,6 +140,7 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
     none, or nothing that could be lowered."""
     if pinned is None or spec is None or pinned.spec_digest != digest or seen.deployment.spec.paused is True:
         return None
+    merged = effective(seen.deployment.spec, seen.deployment.namespace, seen.config)
     entries = {revision.entry.digest: name for name, revision in seen.revisions.items()}
     for chosen in pinned.sets:
         name = entries.get(chosen.digest, "")
@@ -141,7 +148,7 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
         word = "" if there is None or there.failed or name in seen.kept.served else _word(there)
         for field in RUNGS.get(word, ()):
             how = FIELDS[field]
-            less = None if _is_fixed(seen.deployment, field) else how.less(chosen)
+            less = None if how.is_fixed(field, merged) else how.less(chosen)
             if less is not None:
                 before, after = (f"{value}{how.unit}" for value in less)
                 return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
@@ -160,16 +167,6 @@ def _word(there: SetSeen) -> str:
     words = (pod.failure.word for pod in there.pods if pod.stage is Stage.FAILED and pod.failure is not None)
     # The other pods of a group only tell that the group has ended.
     return next((word for word in words if word in RUNGS), "")
-
-
-def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
-    """Whether the owner has set the field, so that it must not be lowered."""
-    inner: Any = deployment.spec.to_dict()
-    for part in field.split("."):
-        if not isinstance(inner, dict) or part not in inner:
-            return False
-        inner = inner[part]
-    return True
 
 
 def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
