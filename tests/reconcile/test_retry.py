@@ -11,10 +11,12 @@ import pytest
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
+from plimsoll.control.retune.scene import changed
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Origin, Severity
+from plimsoll.reconcile.changing import before_of
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.kept import Kept
@@ -271,6 +273,21 @@ def test_a_cache_on_cpus_that_is_fixed_by_its_other_field_is_left_alone() -> Non
     _, first, second = retried("HostOutOfMemory", pools=(cpu_pool(),), source="Qwen/Qwen3-0.6B", **spec)
     assert second.kept.retry is None
     assert second.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_what_a_retune_changes_after_a_second_try_is_still_told_as_its_own() -> None:
+    seen, _first, second = retried("TooManySequences")
+    assert second.kept.plan is not None
+    chosen = second.kept.plan.sets[0]
+    planned = str(chosen.settings.max_num_seqs)
+    made = changed(
+        chosen, "maxSequences", "17", engine="vllm", version=second.plan.engine_version, why="full"
+    )
+    good = replace(second, kept=replace(second.kept, plan=replace(second.kept.plan, sets=(made,))))
+    _, third = turned(seen, good, SetSeen(name="chat-new", replicas=1))
+    (now,) = third.plan.sets
+    assert now.settings.max_num_seqs == 17
+    assert before_of(now) == {"maxSequences": planned}, "a day of calm takes it back"
 
 
 def test_an_edit_or_a_person_s_word_begins_anew() -> None:

@@ -18,6 +18,7 @@ from plimsoll.facts.gpus import GIB
 from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.planning.pinning import Event, Wish, spec_digest
 from plimsoll.planning.plan import Origin, Plan, PlanSet, Severity
+from plimsoll.planning.settle.changed import planned_value
 from plimsoll.reconcile.kept import Retry
 from plimsoll.reconcile.seen import Seen
 
@@ -170,7 +171,7 @@ def _word(there: SetSeen) -> str:
 
 
 def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
-    """With the lowered setting's origin: a failed start, and not something that a person wrote."""
+    """With the lowered setting's origin: a failed start, and not something that a person wrote. What a retune has made of it since is its own."""
     name = FIELDS[retry.field].setting
     values = tuple(
         replace(
@@ -179,7 +180,7 @@ def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
             source=f"a start that failed: {retry.word}",
             formula=f"less than {retry.before}",
         )
-        if one.name == name
+        if one.name == name and planned_value(one) is None
         else one
         for one in chosen.values
     )
