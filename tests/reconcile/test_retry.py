@@ -175,6 +175,20 @@ def test_it_outlives_an_error_that_passes() -> None:
     assert third.kept.retry == second.kept.retry
 
 
+def test_it_outlives_a_preset_that_is_gone_for_a_while() -> None:
+    preset = {"name": "many", "description": "Many at once.", "spec": {"engine": {"maxSequences": 64}}}
+    there = OperatorConfig.model_validate({"presets": [preset]})
+    seen = replace(asked(workload={"preset": "many"}), config=there)
+    first = decide(seen)
+    seen, second = turned(seen, first, failing(lead(first), "TooManySequences"))
+    assert second.kept.retry is not None
+    tried = SetSeen(name=next(name for name in revisions(second) if name != lead(first)), replicas=1)
+    gone, third = turned(replace(seen, config=OperatorConfig()), second, tried)
+    assert third.kept.retry == second.kept.retry
+    _, fourth = turned(replace(gone, config=there), third, tried)
+    assert fourth.kept.retry == second.kept.retry
+
+
 def test_when_the_second_try_fails_too_nobody_goes_back_to_the_first_and_nothing_more_is_tried() -> None:
     seen, first, second = retried()
     old, new = lead(first), next(name for name in revisions(second) if name != lead(first))

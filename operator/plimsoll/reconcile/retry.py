@@ -122,7 +122,8 @@ def planned(
             made = replace(made, spec_digest=digest, sets=tuple(_explained(one, retry) for one in made.sets))
             return made, _given_up(seen, retry)
     made = seen.plan(seen.deployment, pinned=pinned, event=event, wish=wish)
-    return made, replace(seen, kept=replace(seen.kept, retry=None))
+    # Of a spec whose preset is gone nobody can say whether it is another one.
+    return made, replace(seen, kept=replace(seen.kept, retry=known if spec is None else None))
 
 
 def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:
