@@ -15,6 +15,8 @@ from plimsoll.control.prompts import StepMemory
 from plimsoll.control.situation import ReplicaState, Slo
 from tests.control.situations import CAPACITY, NOW, known, replicas, serving, signals, situation, ticks
 
+SERVE_OR_GO = (ReplicaState.READY, ReplicaState.LEAVING)
+
 
 @pytest.mark.parametrize(
     ("wished", "left"), [(1.95, 2), (2.0, 2), (2.05, 3)], ids=["below a whole number", "just it", "above it"]
@@ -24,6 +26,20 @@ def test_as_many_stay_as_carry_what_the_window_wanted_and_no_more(wished: float,
     decision = ticks(calm, 1, memory=known(ready=3, wishes=((NOW - 100, wished),)))
     assert decision.replicas == left
     assert decision.roles[0].action is (Action.DOWN if left < 3 else Action.HOLD)
+
+
+@pytest.mark.parametrize("state", [one for one in ReplicaState if one not in SERVE_OR_GO])
+def test_replicas_that_serve_nobody_go_at_once_whatever_they_wait_for(state: ReplicaState):
+    there = (*replicas(2), *replicas(8, state, age=100, first=2))
+    calm = situation(signals(2, inflight=5, rate=0.7), serving(replicas=there))
+    decision = ticks(calm, 1, memory=known(ready=2, wishes=((NOW - 100, 1.5),)))
+    assert (decision.roles[0].reason, decision.replicas) == ("LoadFell", 2)
+
+
+def test_replicas_whose_pods_are_not_made_go_at_once():
+    calm = situation(signals(2, inflight=5, rate=0.7), serving(wanted=10))
+    decision = ticks(calm, 1, memory=known(ready=2, wishes=((NOW - 100, 1.5),)))
+    assert (decision.roles[0].reason, decision.replicas) == ("LoadFell", 2)
 
 
 @pytest.mark.parametrize(

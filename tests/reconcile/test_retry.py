@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
+from plimsoll.control.retune.scene import changed
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Origin, Severity
+from plimsoll.reconcile.changing import before_of
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.kept import Kept
@@ -172,6 +175,20 @@ def test_it_outlives_an_error_that_passes() -> None:
     assert third.kept.retry == second.kept.retry
 
 
+def test_it_outlives_a_preset_that_is_gone_for_a_while() -> None:
+    preset = {"name": "many", "description": "Many at once.", "spec": {"engine": {"maxSequences": 64}}}
+    there = OperatorConfig.model_validate({"presets": [preset]})
+    seen = replace(asked(workload={"preset": "many"}), config=there)
+    first = decide(seen)
+    seen, second = turned(seen, first, failing(lead(first), "TooManySequences"))
+    assert second.kept.retry is not None
+    tried = SetSeen(name=next(name for name in revisions(second) if name != lead(first)), replicas=1)
+    gone, third = turned(replace(seen, config=OperatorConfig()), second, tried)
+    assert third.kept.retry == second.kept.retry
+    _, fourth = turned(replace(gone, config=there), third, tried)
+    assert fourth.kept.retry == second.kept.retry
+
+
 def test_when_the_second_try_fails_too_nobody_goes_back_to_the_first_and_nothing_more_is_tried() -> None:
     seen, first, second = retried()
     old, new = lead(first), next(name for name in revisions(second) if name != lead(first))
@@ -242,6 +259,49 @@ def test_what_its_owner_has_fixed_is_left_alone_and_another_setting_taken() -> N
     _, first, third = retried("TooManySequences", engine={"maxSequences": 64})
     assert third.kept.retry is None
     assert third.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_what_the_admin_has_set_for_the_namespace_is_fixed_too() -> None:
+    fixed = {"namespace": "*", "spec": {"engine": {"maxSequences": 64}}}
+    seen = replace(asked(), config=OperatorConfig.model_validate({"defaults": [fixed]}))
+    first = decide(seen)
+    _, second = turned(seen, first, failing(lead(first), "NoKvRoom"))
+    assert second.kept.retry is not None
+    assert second.kept.retry.field == "engine.maxBatchedTokens"
+    _, third = turned(seen, first, failing(lead(first), "TooManySequences"))
+    assert third.kept.retry is None
+
+
+def test_what_a_preset_says_is_a_start_that_a_second_try_corrects() -> None:
+    preset = {"name": "many", "description": "Many at once.", "spec": {"engine": {"maxSequences": 64}}}
+    seen = asked(workload={"preset": "many"})
+    seen = replace(seen, config=OperatorConfig.model_validate({"presets": [preset]}))
+    first = decide(seen)
+    _, second = turned(seen, first, failing(lead(first), "TooManySequences"))
+    assert second.kept.retry is not None
+    assert second.kept.retry.field == "engine.maxSequences"
+
+
+def test_a_cache_on_cpus_that_is_fixed_by_its_other_field_is_left_alone() -> None:
+    spec = {"topology": {"cpu": {}}, "memory": {"kvCacheSize": "4Gi"}}
+    _, first, second = retried("HostOutOfMemory", pools=(cpu_pool(),), source="Qwen/Qwen3-0.6B", **spec)
+    assert second.kept.retry is None
+    assert second.plan.sets[0].digest == first.plan.sets[0].digest
+
+
+def test_what_a_retune_changes_after_a_second_try_is_still_told_as_its_own() -> None:
+    seen, _first, second = retried("TooManySequences")
+    assert second.kept.plan is not None
+    chosen = second.kept.plan.sets[0]
+    planned = str(chosen.settings.max_num_seqs)
+    made = changed(
+        chosen, "maxSequences", "17", engine="vllm", version=second.plan.engine_version, why="full"
+    )
+    good = replace(second, kept=replace(second.kept, plan=replace(second.kept.plan, sets=(made,))))
+    _, third = turned(seen, good, SetSeen(name="chat-new", replicas=1))
+    (now,) = third.plan.sets
+    assert now.settings.max_num_seqs == 17
+    assert before_of(now) == {"maxSequences": planned}, "a day of calm takes it back"
 
 
 def test_an_edit_or_a_person_s_word_begins_anew() -> None:

@@ -14,6 +14,7 @@ from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.record import Act, Record
 from plimsoll.control.retune import Phase, RetuneMemory, Step
 from plimsoll.control.retune.figures import Figures
+from plimsoll.control.retune.steps import HeldBack
 from plimsoll.kube.errors import Unreachable
 from plimsoll.objects import Ref
 from plimsoll.reconcile.direction import Direction
@@ -65,6 +66,23 @@ def test_a_canary_goes_when_nobody_is_to_look_at_it_any_more(restarted: bool) ->
     assert len(tried(stage)) == 1
     assert kept(stage).retune.step is None
     assert turns == 1
+
+
+def test_what_kept_a_retune_from_beginning_is_told_no_more_once_nobody_looks() -> None:
+    stage, world, control = staged(replicas=2, tuning={"allow": ["maxSequences"]})
+    asyncio.run(control.tick())
+    held = HeldBack(reason="WouldDisrupt", message="the only replica would have to restart", since=stage.now)
+    record = replace(world.directions[KEY].record, retune=RetuneMemory(held=held))
+    world.directions[KEY] = replace(world.directions[KEY], record=record)
+    stage.turn(world)
+    assert retuning(kept(stage).retune) is not None
+    directions = world.directions
+    world, control = started(stage)
+    world.directions.update(directions)
+    stage.wants = lambda _: False  # type: ignore[method-assign,assignment]
+    stage.run(control, world, 20)
+    stage.turn(world)
+    assert retuning(kept(stage).retune) is None
 
 
 def test_it_goes_though_what_was_kept_of_it_cannot_be_read_at_first() -> None:

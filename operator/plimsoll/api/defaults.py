@@ -73,6 +73,19 @@ class Effective:
                 return source
         return OPEN
 
+    def binds(self, field: str) -> bool:
+        """Whether a person has set just this field, for the deployment or its namespace, so that nothing is put in its place."""
+        return self.source_of(field).binding and self._is_said(field)
+
+    def _is_said(self, field: str) -> bool:
+        """Whether the field has a value, and not only the group that it belongs to."""
+        inner: Any = self.spec.to_dict()
+        for part in field.removeprefix("spec.").split("."):
+            if not isinstance(inner, dict) or part not in inner:
+                return False
+            inner = inner[part]
+        return True
+
 
 def effective(spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig) -> Effective:
     """Merge everything that bears on a deployment; raises SpecError when a named preset does not exist."""

@@ -17,7 +17,7 @@ from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, whole_replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
-from plimsoll.control.situation import ReplicaState, Situation
+from plimsoll.control.situation import Situation
 from plimsoll.control.telling import long, not_over
 from plimsoll.control.turn import Turn
 
@@ -50,10 +50,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     # The last replica never goes for a small load: with a wake signal it goes by idleness alone.
     least = max(1, role.bounds.min)
     # Replicas that do not serve yet cost nobody an answer when they go.
-    idle = sum(
-        each.count(ReplicaState.STARTING, ReplicaState.UNSCHEDULABLE, ReplicaState.FAILED)
-        for each in role.sets
-    )
+    idle = sum(max(0, each.told - each.ready) for each in role.sets)
     peak = whole_replicas(asked.memory.most_wished)
     enough = spare(role, load.weight, asked.memory.most_wished)
     step = max(1, idle, math.ceil(law.down_share * enough))

@@ -68,7 +68,7 @@ class Record:
         busy_at = None if self.busy_at is None else now
         # A symptom that was there then may have gone and come back since, so it is watched anew. But calm has to last for a day, longer than
         # many programs run, so as much of it as was seen still counts.
-        retune = self.retune.calm_again(now - (self.calm_s or 0.0)).watched_anew(now)
+        retune = self._put_back(now).calm_again(now - (self.calm_s or 0.0)).watched_anew(now)
         return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
 
     def unwatched(self, now: float, jump_s: float) -> Record:
@@ -82,11 +82,20 @@ class Record:
         step = self.retune.step
         return None if step is None else (step.id, step.phase, step.rolled)
 
+    def _put_back(self, now: float) -> RetuneMemory:
+        """The retune by a clock that was put back since it was last looked at: else its deadlines would be as much later."""
+        ahead = 0.0 if self._seen is None else self._seen - now
+        return self.retune.moved(-ahead) if ahead > 0 else self.retune
+
+    @property
+    def _seen(self) -> float | None:
+        """The last look."""
+        return max((role.seen for role in self.memory.roles.values() if role.seen is not None), default=None)
+
     @property
     def calm_s(self) -> float | None:
         """For how long, until the last look, it was seen that an earlier change is no longer needed; None where it is needed."""
-        since = self.retune.calm_since
-        seen = max((role.seen for role in self.memory.roles.values() if role.seen is not None), default=None)
+        since, seen = self.retune.calm_since, self._seen
         return None if since is None or seen is None else min(DAY_S, max(0.0, seen - since))
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from plimsoll.api.defaults import effective
+from plimsoll.api.defaults import Effective, effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
@@ -18,6 +18,7 @@ from plimsoll.facts.gpus import GIB
 from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.planning.pinning import Event, Wish, spec_digest
 from plimsoll.planning.plan import Origin, Plan, PlanSet, Severity
+from plimsoll.planning.settle.changed import planned_value
 from plimsoll.reconcile.kept import Retry
 from plimsoll.reconcile.seen import Seen
 
@@ -65,6 +66,12 @@ class Lowering:
     """The engine setting that the field decides."""
     less: Lower
     unit: str = ""
+    others: tuple[str, ...] = ()
+    """Other fields that decide the same."""
+
+    def is_fixed(self, field: str, merged: Effective) -> bool:
+        """Whether a person has set it, by this field or by another one, so that it must not be lowered."""
+        return any(merged.binds(one) for one in (field, *self.others))
 
 
 FIELDS: Final[Mapping[str, Lowering]] = {
@@ -72,7 +79,7 @@ FIELDS: Final[Mapping[str, Lowering]] = {
     "engine.maxBatchedTokens": Lowering("max_num_batched_tokens", _batched),
     "memory.utilizationPercent": Lowering("utilization", _utilization),
     "workload.contextTokens": Lowering("max_model_len", _context),
-    "topology.cpu.kvCacheSize": Lowering("kv_cache_bytes", _cpu_cache, "Gi"),
+    "topology.cpu.kvCacheSize": Lowering("kv_cache_bytes", _cpu_cache, "Gi", ("memory.kvCacheSize",)),
 }
 RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "GraphCapture": ("memory.utilizationPercent", "engine.maxSequences"),
@@ -82,7 +89,7 @@ RUNGS: Final[Mapping[str, tuple[str, ...]]] = {
     "RequestLongerThanPool": ("workload.contextTokens", "engine.maxSequences", "engine.maxBatchedTokens"),
     "TooManySequences": ("engine.maxSequences",),
 }
-"""By the supervisor's word for a failure, what to lower: the first of these fields that the owner has not set.
+"""By the supervisor's word for a failure, what to lower: the first of these fields that nobody has fixed.
 
 GpuMemoryTaken is not among them: others will not hold that memory for ever, the preflight waits for it, and a lowered plan would
 stay lowered. Nor is WeightsDoNotFit: no setting that could be lowered makes weights smaller. HostOutOfMemory has a cure only on
@@ -115,7 +122,8 @@ def planned(
             made = replace(made, spec_digest=digest, sets=tuple(_explained(one, retry) for one in made.sets))
             return made, _given_up(seen, retry)
     made = seen.plan(seen.deployment, pinned=pinned, event=event, wish=wish)
-    return made, replace(seen, kept=replace(seen.kept, retry=None))
+    # Of a spec whose preset is gone nobody can say whether it is another one.
+    return made, replace(seen, kept=replace(seen.kept, retry=known if spec is None else None))
 
 
 def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:
@@ -134,6 +142,7 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
     none, or nothing that could be lowered."""
     if pinned is None or spec is None or pinned.spec_digest != digest or seen.deployment.spec.paused is True:
         return None
+    merged = effective(seen.deployment.spec, seen.deployment.namespace, seen.config)
     entries = {revision.entry.digest: name for name, revision in seen.revisions.items()}
     for chosen in pinned.sets:
         name = entries.get(chosen.digest, "")
@@ -141,7 +150,7 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
         word = "" if there is None or there.failed or name in seen.kept.served else _word(there)
         for field in RUNGS.get(word, ()):
             how = FIELDS[field]
-            less = None if _is_fixed(seen.deployment, field) else how.less(chosen)
+            less = None if how.is_fixed(field, merged) else how.less(chosen)
             if less is not None:
                 before, after = (f"{value}{how.unit}" for value in less)
                 return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
@@ -162,18 +171,8 @@ def _word(there: SetSeen) -> str:
     return next((word for word in words if word in RUNGS), "")
 
 
-def _is_fixed(deployment: LLMDeployment, field: str) -> bool:
-    """Whether the owner has set the field, so that it must not be lowered."""
-    inner: Any = deployment.spec.to_dict()
-    for part in field.split("."):
-        if not isinstance(inner, dict) or part not in inner:
-            return False
-        inner = inner[part]
-    return True
-
-
 def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
-    """With the lowered setting's origin: a failed start, and not something that a person wrote."""
+    """With the lowered setting's origin: a failed start, and not something that a person wrote. What a retune has made of it since is its own."""
     name = FIELDS[retry.field].setting
     values = tuple(
         replace(
@@ -182,7 +181,7 @@ def _explained(chosen: PlanSet, retry: Retry) -> PlanSet:
             source=f"a start that failed: {retry.word}",
             formula=f"less than {retry.before}",
         )
-        if one.name == name
+        if one.name == name and planned_value(one) is None
         else one
         for one in chosen.values
     )

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.control.memory import Memory, RoleMemory
+from plimsoll.control.record import Record
 from plimsoll.control.retune import Phase
 from plimsoll.planning import codec
 from tests.control.retune.world import GOOD, OLD, TICK, World, in_phase, judging
@@ -97,3 +99,20 @@ def test_the_next_phase_has_a_bound_of_its_own() -> None:
     world.run(3600)
     assert world.memory.past[0].outcome is Phase.DONE
     assert not bounded()
+
+
+@pytest.mark.parametrize(
+    "phase", [Phase.PLANNED, Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING]
+)
+def test_a_program_that_begins_with_a_clock_that_was_put_back_gives_no_phase_a_day_more(phase: Phase) -> None:
+    world = in_phase(phase, World())
+    before = world.memory
+    seen = Memory(roles={"serve": RoleMemory(begun=world.now - 9999, seen=world.now)})
+    for back in (0.0, 86_400.0):
+        now = world.now - back
+        after = Record(retune=before, memory=seen).read(now).retune
+        assert after.step is not None
+        assert before.step is not None
+        assert after.step.since <= now
+        assert after.step.deadline - now <= before.step.deadline - before.step.since
+        assert after.latest is None or after.latest - now <= 2 * (before.step.deadline - before.step.since)

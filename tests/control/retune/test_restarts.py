@@ -8,7 +8,9 @@ from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Past, Phase, RetuneMemory, advance
 from plimsoll.control.retune.allowed import refusal
 from plimsoll.control.retune.symptoms import Symptom
-from tests.control.retune.world import GOOD, OLD, World, in_phase, judging
+from plimsoll.control.situation import ReplicaState
+from plimsoll.planning import codec
+from tests.control.retune.world import GOOD, OLD, World, in_phase, judging, replica
 
 HOUR = 3600.0
 SLOWER = replace(GOOD, itl=1.3 * OLD.itl)
@@ -87,3 +89,48 @@ def test_a_roll_that_has_become_larger_than_the_days_restarts_goes_back_within_t
     assert world.memory.past[0].outcome is Phase.FAILED
     assert "restarts" in world.memory.past[0].reason
     assert 2 <= moved(world) <= 6
+
+
+def going_back(wanted: int = 3):
+    """All replicas have the change, one of them came first, and now they go back."""
+    world = in_phase(Phase.VERIFYING, World(change=GOOD, free=1, replicas=wanted)).run(300)
+    world.consent = replace(world.consent, mode="off")
+    world.tick()
+    memory, scene = world.memory, world.scene()
+    assert memory.step is not None
+    assert (memory.step.phase, memory.step.surge, memory.restarts) == (Phase.ROLLING_BACK, True, ())
+
+    def look(memory, *, changed: int, serving: int):
+        with_it = tuple(replica(f"new-{i}", ReplicaState.READY, scene.now - 900) for i in range(changed))
+        without = tuple(replica(f"old-{i}", ReplicaState.READY, scene.now) for i in range(serving))
+        seen = replace(
+            scene,
+            now=scene.now + 60,
+            changed=replace(scene.serving, replicas=with_it) if with_it else None,
+            serving=replace(scene.serving, replicas=without, wanted=wanted),
+        )
+        return advance(seen, codec.decode(RetuneMemory, codec.encode(memory))).memory
+
+    return memory, look
+
+
+def test_a_surged_way_back_that_finds_no_room_counts_each_replica_that_went_first():
+    memory, look = going_back()
+    memory = look(memory, changed=3, serving=0)
+    assert memory.restarts == (), "room for one more is waited for"
+    memory = look(memory, changed=2, serving=0)
+    memory = look(memory, changed=2, serving=0)
+    assert len(memory.restarts) == 1, "each is counted once"
+    memory = look(memory, changed=2, serving=1)
+    memory = look(memory, changed=1, serving=1)
+    memory = look(memory, changed=0, serving=2)
+    assert memory.step is None
+    assert len(memory.restarts) == 3
+
+
+def test_a_surged_way_back_for_which_others_come_first_is_no_restart():
+    memory, look = going_back()
+    for changed, serving in ((3, 1), (2, 1), (2, 2), (1, 2), (1, 3), (0, 3)):
+        memory = look(memory, changed=changed, serving=serving)
+    assert memory.step is None
+    assert memory.restarts == ()

@@ -20,9 +20,16 @@ def there(name: str, ready: int, replicas: int | None = None) -> SetSeen:
     return SetSeen(name=name, replicas=ready if replicas is None else replicas, pods=pods)
 
 
-def moved(count: int, *sets: SetSeen, surge: bool, total: int = 3, verified: bool = False) -> dict[str, int]:
+def moved(
+    count: int,
+    *sets: SetSeen,
+    surge: bool,
+    total: int = 3,
+    verified: bool = False,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+) -> dict[str, int]:
     beside = Beside(tried="b", serves="a", replicas=count, surge=surge and not verified, first=surge)
-    rollout = move_beside([Wanted("a", total)], beside, Serving(sets=sets), Rules(), NOW)
+    rollout = move_beside([Wanted("a", total)], beside, Serving(sets=sets), rules, NOW)
     assert all(target.planned for target in rollout.targets if count or target.name == "a")
     assert rollout.failed == ()
     return {target.name: target.replicas for target in rollout.targets}
@@ -89,7 +96,8 @@ def test_no_replica_without_the_change_comes_where_some_with_it_are_restarting()
 def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int, surge: bool) -> None:
     old, tried = 0, total
     for _ in range(4 * total):
-        after = moved(0, there("a", old), there("b", tried), surge=surge, total=total)
+        rules = Rules(alone=not surge)
+        after = moved(0, there("a", old), there("b", tried), surge=surge, total=total, rules=rules)
         least = total if surge else total - 1
         assert min(old, after["a"]) + min(tried, after.get("b", 0)) >= least
         assert after["a"] + after.get("b", 0) <= total + surge
@@ -171,6 +179,22 @@ def test_the_only_replica_goes_back_before_another_serves_only_where_the_user_le
     goes = back(1, replace(rules, alone=True), waited=3 * 86400)
     assert {target.name: target.replicas for target in goes.targets} == {"a": 1, "b": 0}
     assert goes.first is None
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_where_a_person_leaves_one_of_two_while_the_other_is_replaced_it_goes_first_only_where_they_let_it(
+    alone: bool,
+) -> None:
+    """One of two may be missing for a moment. The only one may not, though it was no surge when it began."""
+    rules = Rules(alone=alone)
+    there_and_back = [(1, there("a", 1), there("b", 0, replicas=1)), (0, there("a", 0), there("b", 1))]
+    for count, old, tried in there_and_back:
+        after = moved(count, old, tried, surge=False, total=1, rules=rules)
+        serves = "a" if count else "b"
+        assert after[serves] == (0 if alone else 1), after
+    serve = there("a", 1), there("b", 1)
+    assert moved(1, *serve, surge=False, total=1, rules=rules) == {"a": 0, "b": 1}
+    assert moved(0, *serve, surge=False, total=1, rules=rules) == {"a": 1, "b": 0}
 
 
 def test_what_does_not_serve_with_the_change_goes_back_at_once() -> None:

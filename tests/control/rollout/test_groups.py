@@ -48,7 +48,7 @@ def ended(group: tuple[PodSeen, ...]) -> tuple[PodSeen, ...]:
 
 
 WAITS, LOADS, READY, LEAVES = Stage.UNSCHEDULED, Stage.LOADING, Stage.READY, Stage.LEAVING
-FAILED = Stage.FAILED
+FAILED, GATED = Stage.FAILED, Stage.GATED
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,9 @@ def test_what_serves_is_never_let_go() -> None:
         ([ended(pods(0, LOADS, LOADS)), pods(1, LOADS, LOADS)], (1,)),
         ([ended(pods(0, READY, READY)), pods(1, READY, READY)], (0,)),
         ([pods(0, LOADS, FAILED), pods(1, WAITS, WAITS)], (1,)),
+        ([pods(0, WAITS, WAITS), pods(1, LOADS, LOADS)], (1,)),
+        ([pods(0, LOADS, WAITS), pods(1, LOADS, LOADS)], (1,)),
+        ([pods(0, GATED, GATED), pods(1, LOADS, LOADS)], (1,)),
     ],
     ids=[
         "before one that serves",
@@ -108,9 +111,12 @@ def test_what_serves_is_never_let_go() -> None:
         "the same while it loads once more",
         "not because it ended once, where it serves",
         "before one that waits, which may take its GPUs",
+        "one that waits before one that loads",
+        "one with a node for a part of it too",
+        "one whose turn has not come too",
     ],
 )
-def test_where_one_goes_it_is_one_whose_engine_ends(
+def test_where_one_goes_it_is_one_whose_engine_ends_and_then_one_without_a_node(
     groups: list[tuple[PodSeen, ...]], stay: tuple[int, ...]
 ) -> None:
     assert kept(a_set(*groups), 0, 1) == stay

@@ -46,9 +46,11 @@ def kept_past(stage: Preempting) -> tuple[Past, ...]:
 
 
 @cache
-def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0, restarts: str = "") -> int:
+def looks_at_a_canary(
+    hour: float, since: int = 10, paused: int = 0, restarts: str = "", back: float = 0.0
+) -> int:
     """That brings nothing; after so many looks the clock jumps, or it is paused for so many that do not count. Where another program goes
-    on in the pause or just after it, only its looks are counted."""
+    on in the pause or just after it, only its looks are counted; its clock is `back` by so many seconds."""
     stage, world, control = canary()
     looks = since
     stage.run(control, world, looks)
@@ -57,12 +59,14 @@ def looks_at_a_canary(hour: float, since: int = 10, paused: int = 0, restarts: s
         pausing(stage, world, paused=True)
         stage.run(control, world, paused)
         if restarts == "in the pause":
+            stage.now -= back
             looks, (world, control) = 0, started(stage)
             stage.run(control, world, paused)
         assert phase(world) is Phase.JUDGING
         pausing(stage, world, paused=False)
         stage.turn(world)
     if restarts in ("after it", "without a pause"):
+        stage.now -= back
         looks, (world, control) = 0, started(stage)
         stage.run(control, world, 1)
     while phase(world) is Phase.JUDGING:
@@ -103,6 +107,14 @@ def test_another_program_watches_a_canary_for_as_long_as_at_first_before_it_judg
 ) -> None:
     """What it showed before is lost, and how long a pause has lasted nobody has seen from its beginning."""
     looks = looks_at_a_canary(0, since=since, paused=paused, restarts=restarts)
+    assert abs(looks - looks_at_a_canary(0)) <= 2
+
+
+@pytest.mark.parametrize(("restarts", "paused"), [("in the pause", 40), ("without a pause", 0)])
+def test_another_program_whose_clock_is_behind_watches_it_for_no_less_and_no_longer(
+    restarts: str, paused: int
+) -> None:
+    looks = looks_at_a_canary(0, since=38, paused=paused, restarts=restarts, back=36_000.0)
     assert abs(looks - looks_at_a_canary(0)) <= 2
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from plimsoll.control.situation import ReplicaState
+from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
 
@@ -103,6 +105,42 @@ def test_ends_of_all_engines_of_a_replica_are_the_replicas() -> None:
     )
     (found,) = replicas_of(seen, node_coming=False)
     assert found.restarts == 3
+
+
+@pytest.mark.parametrize("word", ["MemberLost", "LeaderLost", "GroupEnded"])
+@pytest.mark.parametrize(
+    ("later", "crashed", "counted"),
+    [(600.0, None, 0), (0.0, None, 1), (600.0, "CudaOutOfMemory", 3), (600.0, "", 3)],
+    ids=["a pod was replaced", "none was", "the new one's engine ended too", "and was killed without a word"],
+)
+def test_engines_that_end_with_a_pod_that_was_replaced_are_no_ends_of_their_own(
+    word: str, later: float, crashed: str | None, counted: int
+) -> None:
+    """A node was lost, or a person deleted a pod: the engines beside it end and begin again, whatever their settings are."""
+    survivor = replace(pod("g-0", group=0, restarts=1), failure=Failure(word, "rank 1 is silent", "see it"))
+    other = replace(pod("g-1", group=0, rank=1), created=survivor.created + later)
+    if crashed is not None:
+        failure = Failure(crashed, "no room", "less") if crashed else None
+        other = replace(other, restarts=3, failure=failure)
+    (found,) = replicas_of(
+        SetSeen(name="a", replicas=1, pods_per_replica=2, pods=(survivor, other)), node_coming=False
+    )
+    assert found.restarts == counted
+    backing_off = replace(survivor, stage=Stage.FAILED, reason="CrashLoopBackOff")
+    (found,) = replicas_of(
+        SetSeen(name="a", replicas=1, pods_per_replica=2, pods=(backing_off, other)), node_coming=False
+    )
+    assert found.outside is bool(later)
+
+
+@pytest.mark.parametrize("other", [(), (pod("g-1", Stage.LEAVING, group=0, rank=1),)], ids=["gone", "going"])
+def test_nor_are_they_while_the_pod_that_they_ended_with_is_going_or_gone(other: tuple[PodSeen, ...]) -> None:
+    survivor = replace(
+        pod("g-0", group=0, restarts=1), failure=Failure("MemberLost", "rank 1 is silent", "see it")
+    )
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=(survivor, *other))
+    (found,) = replicas_of(seen, node_coming=False)
+    assert found.restarts == 0
 
 
 @pytest.mark.parametrize(

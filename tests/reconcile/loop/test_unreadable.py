@@ -100,6 +100,30 @@ def test_so_it_is_once_its_plan_is_another_one() -> None:
     assert KEY in world.directions
 
 
+@spoilt
+def test_nothing_is_decided_of_one_that_was_read_before_and_cannot_be_any_more(
+    spoils: Spoils, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its turns would do none of it, and events told of it all the same."""
+    stage, world, control = staged()
+    tick(stage, control, 4)
+    stage.turn(world)
+    before, right = stage.replicas, stage.asked
+    stage.news.clear()
+    with monkeypatch.context() as patch:
+        spoils(stage, world, patch)
+        put_again(stage, world)
+        stage.load = 400.0
+        tick(stage, control, 20)
+        assert stage.news == []
+        assert world.directions[KEY].record.replicas == before
+        assert world.directions[KEY].told == ()
+    put(stage, world, right)
+    put_again(stage, world)
+    tick(stage, control, 20)
+    assert {one.about for one in stage.news} == {"Scale"}
+
+
 def test_who_could_not_be_asked_for_it_is_asked_again_at_the_next_tick() -> None:
     stage, world, control = staged()
     with pytest.MonkeyPatch.context() as patch:

@@ -17,7 +17,16 @@ from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, noted, unwatched, verdict_of
-from plimsoll.control.retune.moving import asked_of, dropped, ended, onward, restarted, total_of, undone
+from plimsoll.control.retune.moving import (
+    asked_of,
+    dropped,
+    ended,
+    gone_back,
+    onward,
+    restarted,
+    total_of,
+    undone,
+)
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, RetuneMemory, Step
 from plimsoll.control.retune.turned import Turned
@@ -290,6 +299,7 @@ def _worse(scene: Scene, memory: RetuneMemory, step: Step, verdict: Verdict) -> 
 
 
 def _returning(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
+    memory, step = gone_back(scene, memory, step)
     gone = scene.changed is None or scene.changed.present == 0
     if gone and (scene.serving.ready >= 1 or scene.serving.wanted == 0):
         return ended(scene, memory, step, Phase.FAILED, step.said)

@@ -44,7 +44,10 @@ def onward(
 def undone(scene: Scene, memory: RetuneMemory, step: Step, why: str, *, blameless: bool = False) -> Turned:
     """Undo the change. `blameless`: the reason says nothing about the change, so it counts as no failure."""
     memory = restarted(scene, memory, step, asked_of(scene, step))
-    after = replace(step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=0, said=why, starved=blameless)
+    there = _there(scene) if step.surge else 0
+    after = replace(
+        step, phase=Phase.ROLLING_BACK, since=scene.now, rolled=there, said=why, starved=blameless
+    )
     message = f"{step.setting} goes back to {step.before}: {why}"
     return Turned(
         memory=replace(memory, step=after),
@@ -78,7 +81,28 @@ def ended(
 
 
 def restarted(scene: Scene, memory: RetuneMemory, step: Step, count: int) -> RetuneMemory:
-    return memory if step.surge else replace(memory, restarts=(*memory.restarts, *[scene.now] * count))
+    return memory if step.surge else _with_restarts(scene, memory, count)
+
+
+def gone_back(scene: Scene, memory: RetuneMemory, step: Step) -> tuple[RetuneMemory, Step]:
+    """What is left of a surged way back, with the restarts that it came to since the last look.
+
+    Where it finds no room for one more, a replica goes before another one serves in its place, and that is a restart after all.
+    """
+    there = _there(scene)
+    if not step.surge or there >= step.rolled:
+        return memory, step
+    asked = step.replicas if scene.serving.wanted is None else scene.serving.wanted
+    taken = min(step.rolled - there, max(0, asked - there - scene.serving.ready))
+    return _with_restarts(scene, memory, taken), replace(step, rolled=there)
+
+
+def _there(scene: Scene) -> int:
+    return 0 if scene.changed is None else scene.changed.present
+
+
+def _with_restarts(scene: Scene, memory: RetuneMemory, count: int) -> RetuneMemory:
+    return replace(memory, restarts=(*memory.restarts, *[scene.now] * count)) if count else memory
 
 
 def total_of(scene: Scene, step: Step) -> int:
@@ -86,10 +110,9 @@ def total_of(scene: Scene, step: Step) -> int:
     if step.phase is Phase.VERIFYING and scene.serving.wanted is not None:
         # No replica stays without the change now, so what counts is how many are asked for.
         return max(1, scene.serving.wanted)
-    changed = scene.changed.present if scene.changed is not None else 0
     # While a surged replica stands beside the one it replaces, one is too many.
     extra = 1 if step.surge and scene.serving.present else 0
-    return max(1, scene.serving.present + changed - extra)
+    return max(1, scene.serving.present + _there(scene) - extra)
 
 
 def asked_of(scene: Scene, step: Step) -> int:

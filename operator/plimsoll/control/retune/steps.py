@@ -69,7 +69,7 @@ class Step:
     """Name of that set. It changes where an edit changes its pods alone, which ends the retune too. Empty where an older release wrote it."""
     baseline: Figures
     rolled: int = 0
-    """Replicas that are to run with the change."""
+    """Replicas that are to run with the change; on a surged way back those that still did at the last look."""
     seen: float | None = None
     """No longer used. Older releases wrote it, and a retune that they began could not be read without this field."""
     new: Tally = NOTHING

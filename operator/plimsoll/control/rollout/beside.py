@@ -50,7 +50,8 @@ def move_beside(
     ready = 0 if seen is None else seen.ready
     serves = serving.set_named(beside.serves)
     there = 0 if serves is None else serves.replicas
-    missing = 0 if beside.surge or beside.first else 1
+    # Their number may have been lowered to one since the others could carry what this one has.
+    missing = 0 if beside.surge or beside.first or (_is_one(wanted) and not rules.alone) else 1
     stay = max(whole - count + extra, min(there, whole - missing - ready))
     left = [replace(one, replicas=stay) if one.name == beside.serves else one for one in wanted]
     rollout = move(left, others, rules, now)
@@ -73,8 +74,8 @@ def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rul
     is room waited for without an end where the user asks for a surge: all replicas would keep a setting that was found bad, which is
     worse than one replica fewer. But it is better than none, so the only one waits, unless it may be missing.
     """
-    only = beside.surge and sum(one.replicas for one in wanted) == 1 and not (rules.alone or rules.replaces)
-    surge = max(only, rules.surge) if beside.surge else 0
+    only = _is_one(wanted) and not (rules.alone or rules.replaces)
+    surge = max(only, rules.surge if beside.surge else 0)
     rules = replace(
         rules, surge=surge, by_room=not (only or rules.replaces), percents=(), hold=False, automatic=False
     )
@@ -87,3 +88,7 @@ def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rul
         return rollout
     message = f"the change that was tried goes back: {rollout.message}"
     return replace(rollout, message=message, first=ONLY if only else None)
+
+
+def _is_one(wanted: Sequence[Wanted]) -> bool:
+    return sum(one.replicas for one in wanted) == 1

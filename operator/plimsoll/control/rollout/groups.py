@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+from plimsoll.facts.serving import NOWHERE, PodSeen, SetSeen, Stage
 
 HALF_SECONDS: Final = 120.0
 """How long a group waits with only some of its nodes. A cluster autoscaler may take longer to make a node, but a group that has let go and
@@ -89,15 +89,20 @@ def _newest(seen: SetSeen) -> float:
 def numbers(seen: SetSeen | None, count: int, over: frozenset[int]) -> tuple[int, ...]:
     """Numbers of the groups that stay or come.
 
-    First those that serve, then others that are there, with those whose engines end last; then the lowest free numbers. Where one of
-    the groups waits for nodes, no further one comes to wait beside it.
+    First those that serve, then others that are there, of which those go first whose engines end, and then those that wait for a node; then
+    the lowest free numbers. Where one of the groups waits for nodes, no further one comes to wait beside it.
     """
     there: Sequence[int] = () if seen is None else seen.groups
     whole = {number for number in there if seen is not None and seen.whole(number)}
     # An engine that has restarted may end again at any moment, so it ranks with those that have ended.
     pods = () if seen is None else seen.pods
     end = {pod.group for pod in pods if pod.stage is Stage.FAILED or pod.restarts}
-    kept = sorted(there, key=lambda number: (number not in whole, number in end - whole, number))[:count]
+    nowhere = {pod.group for pod in pods if pod.stage in NOWHERE}
+
+    def rank(number: int) -> tuple[bool, bool, bool, int]:
+        return number not in whole, number in end - whole, number in nowhere, number
+
+    kept = sorted(there, key=rank)[:count]
     stay = [number for number in kept if number not in over]
     waits = seen is not None and any(pod.stage is Stage.UNSCHEDULED for pod in seen.pods)
     if over or (there and waits):

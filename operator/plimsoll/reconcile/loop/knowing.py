@@ -220,8 +220,6 @@ class Knowing:
             return known
         if subject is None:
             self._unread(key, mark, kept)
-            if known is not None:
-                known.reads, known.mark = False, mark
             return known
         if known is None or known.subject.metadata.uid != subject.metadata.uid:
             known = Known(subject, mark, subject.record.read(now), subject.record, first_due(key, now))
@@ -235,9 +233,12 @@ class Knowing:
         return known
 
     def _unread(self, key: str, mark: Mark, kept: Kept | None) -> None:
-        """Note that nothing can be made of it as it is. Where not even what it had left could be read, the next tick asks for that again."""
+        """Note that nothing can be made of it as it is, nor done for it by its turns. Where not even what it had left could be read, the next
+        tick asks for that again."""
         if kept is not None:
             self._unreadable[key] = Unreadable(mark, _retuning(kept))
+            if (known := self.known.get(key)) is not None:
+                known.reads, known.mark = False, mark
         elif key not in self.known and len(self._world.serving(key).sets) > 1:
             self.retuning[key] = inf
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from plimsoll.control.rollout.failing import NOT_THE_ENGINES
 from plimsoll.control.situation import Replica, ReplicaState
@@ -25,6 +26,10 @@ _STATES = {
     Stage.GATED: ReplicaState.QUEUED,
     Stage.READY: ReplicaState.READY,
 }
+_HEARSAY: Final = frozenset({"MemberLost", "LeaderLost", "GroupEnded"})
+"""The supervisor's words of an engine that ends since another one of its group has."""
+REPLACED_S: Final = 60.0
+"""A pod that was made so much later than the first of its group is there in place of one that was lost or deleted: all of a group are made at once."""
 
 
 def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
@@ -84,10 +89,11 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
     state = _STATES.get(stage, ReplicaState.STARTING)
     if node_coming and state is ReplicaState.UNSCHEDULABLE:
         state = ReplicaState.NODE_COMING
+    blameless = _ended_with_another(seen, pods)
     outside = stage is Stage.FAILED and all(
-        pod.reason in NOT_THE_ENGINES for pod in pods if pod.stage is Stage.FAILED
+        pod.reason in NOT_THE_ENGINES or pod in blameless for pod in pods if pod.stage is Stage.FAILED
     )
-    if len(pods) == 1:
+    if seen.pods_per_replica == 1:
         pod = pods[0]
         return Replica(
             id=pod.uid,
@@ -107,7 +113,17 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         since=max(pod.since for pod in pods),
         created=min(pod.created for pod in pods),
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
-        restarts=sum(pod.restarts for pod in pods),
+        restarts=sum(pod.restarts for pod in pods if pod not in blameless),
         outside=outside,
         unready=min(unready, default=None),
     )
+
+
+def _ended_with_another(seen: SetSeen, pods: tuple[PodSeen, ...]) -> tuple[PodSeen, ...]:
+    """Pods of a group whose engines ended only as another pod of it went, or was replaced, since its node was lost or somebody deleted it:
+    that is no doing of their engines."""
+    staying = [pod for pod in pods if pod.stage is not Stage.LEAVING]
+    first = min(pod.created for pod in pods)
+    if len(staying) == seen.pods_per_replica and all(pod.created - first < REPLACED_S for pod in pods):
+        return ()
+    return tuple(pod for pod in pods if pod.failure is not None and pod.failure.word in _HEARSAY)

@@ -167,8 +167,10 @@ def _passed(tick: Tick, case: Case) -> float:
 def _paused(tick: Tick, case: Case) -> float:
     """Seconds of a pause since the last look. A program that has begun in it has not seen when it began, and what was counted since the record
     was stored is lost: it goes on from how long there was left by then."""
-    seen = case.record.memory.of(ROLE).seen
-    return 0.0 if seen is None else tick.now - seen
+    role = case.record.memory.of(ROLE)
+    passed = 0.0 if role.seen is None else tick.now - role.seen
+    # By a clock that was put back before it began, all of it was moved when it was read.
+    return max(0.0, passed) if role.begun == tick.now else passed
 
 
 def _jumped(tick: Tick, case: Case) -> float:

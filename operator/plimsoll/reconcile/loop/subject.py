@@ -154,7 +154,7 @@ def subject_of(
         return None
     ours = {each.name for each in (*sets, *(() if changed is None else (changed,)))}
     others = {name: _planned(name, one.entry, bears) for name, one in there.items() if name not in ours}
-    fixed = fixed_settings(lambda field: merged.source_of(field).binding)
+    fixed = fixed_settings(merged.binds)
     found = _subject(
         deployment,
         spec,
