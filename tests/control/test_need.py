@@ -45,7 +45,7 @@ def late(there: int, ttft: float, *, coming: int = 0, up_at: float | None = None
     memory = known(ready=there, slow_since=NOW - 2 * LAW.slow_s, up_at=up_at)
     asked = situation(signals(there, ttft=ttft, kv=0.6), each)
     (role,) = ticks(asked, 1, memory=memory).roles
-    return role.need.latency if role.need else None
+    return role.need.latency
 
 
 def test_latencies_ask_for_as_many_times_what_there_is_as_they_are_beyond_their_limit_up_to_a_bound() -> None:

@@ -77,22 +77,27 @@ def test_days_since_1900_are_no_seconds():
         "Time holds 46305.33333333: days since 1900 are taken, as spreadsheets number them; as seconds 4,320 lines would be of one",
     )
     daily = trace("date,requests\n46305,86400\n46306,172800\n")
+    assert isinstance(daily, Rates)
     assert list(daily.lines) == [Rate(0, 1, 1), Rate(86400, 2, 1)]
     hourly = trace("Time,rps\n" + "".join(f"{46305 + hour / 24:.6f},{hour}\n" for hour in range(5)))
+    assert isinstance(hourly, Rates)
     assert [round(one.at) for one in hourly.lines] == [0, 3600, 7200, 10800, 14400]
     log = trace("time,path\n" + "".join(f"{46305.5 + second / 86400:.8f},/v1\n" for second in (0, 1, 7, 9)))
+    assert isinstance(log, Times)
     assert [round(one.at) for one in log.lines] == [0, 1, 7, 9]
 
 
 @pytest.mark.parametrize("column", ["arrival_s", "t_s"])
 def test_seconds_of_which_the_name_says_so_are_no_days(column: str):
     found = trace(by_days(column, 46305.0, 46305.001, 46305.002, 46305.0035))
+    assert isinstance(found, Requests)
     assert [round(one.at, 4) for one in found.lines] == [0.0, 0.001, 0.002, 0.0035]
     assert not found.notes
 
 
 def test_seconds_since_midnight_are_no_days():
     found = trace(by_days("time", *(40000 + at / 9 for at in range(50))))
+    assert isinstance(found, Requests)
     assert list(found.lines)[-1].at == pytest.approx(49 / 9, abs=1e-6)
     assert not found.notes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -135,6 +135,15 @@ def days_in(rows: Iterable[Row], column: str, most_per_s: float) -> str | None:
     if len(days) < TELLING or len(days) - 1 <= most_per_s * span or all(day.is_integer() for day in days):
         return None
     return f"{taken}; as seconds {(len(days) - 1) / span:,.0f} lines would be of one" if span else None
+
+
+def at_once(times: Sequence[float]) -> str | None:
+    """A sentence on times that are cut to whole seconds, where so many come that most share theirs; None where they are finer, or few."""
+    lines = Counter(times)
+    shared = sum(count for count in lines.values() if count > 1)
+    if len(lines) < TELLING or 2 * shared <= len(times) or not all(time.is_integer() for time in times):
+        return None
+    return "times are of whole seconds, and those of one second are taken to come at once: queues look longer than they are"
 
 
 def _step(text: str) -> float:

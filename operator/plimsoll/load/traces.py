@@ -50,7 +50,6 @@ from plimsoll.load.trace_rates import (
     unsaid,
 )
 from plimsoll.load.trace_rows import (
-    LOOKED_AT,
     UNREADABLE,
     Numbered,
     above,
@@ -60,7 +59,7 @@ from plimsoll.load.trace_rows import (
     rows_of,
     unread,
 )
-from plimsoll.load.trace_times import TELLING, Clock, days_in, even
+from plimsoll.load.trace_times import TELLING, Clock, at_once, days_in, even
 from plimsoll.load.trace_values import MOST_CV, Row, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
@@ -182,8 +181,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         return _times(head, rows, columns, name, sorted_by_time)
     clock, rows, said = _clock(rows, columns.at, MOST_PER_S, name)
     unit_s, notes = columns.unit_s, list(said)
-    looks = unit_s is None or columns.model is not None or columns.gathered is not None
-    first = first_of(rows, name, LOOKED_AT if looks else 1)
+    first = first_of(rows, name)
     rows, seen = chain(first, rows), [row for _, row in first]
     if unit_s is None and clock.serial:
         unit_s = 1.0
@@ -195,6 +193,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     if columns.gathered is not None and (summed := of_several(seen, columns.gathered)):
         notes.append(summed)
     clock = replace(clock, unit_s=unit_s)
+    notes += _at_once(seen, clock)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, clock, begin), name, sorted_by_time)
     since = clock.began(seen[0]) if seen else None
     return Requests(lines_of, tuple(notes), since)
@@ -209,6 +208,11 @@ def _clock(
     days = days_in((row for _, row in first), column, most_per_s)
     clock = Clock(column, order=order, serial=days is not None)
     return clock, chain(first, rows), said if days is None else (*said, days)
+
+
+def _at_once(rows: Iterable[Row], clock: Clock) -> Sequence[str]:
+    said = at_once([at for row in rows if (at := clock.moment_or_none(row)) is not None])
+    return () if said is None else (said,)
 
 
 def _order(rows: Numbered, column: str, name: str) -> tuple[Order | None, Numbered, Sequence[str]]:
@@ -305,6 +309,7 @@ def _times(
         )
     notes = [
         *said,
+        *_at_once((row for _, row in first), clock),
         f"no column holds lengths: each line is taken for one request, of lengths drawn as for rates, {SOURCES}",
     ]
     if columns.model is not None and (several := mixed((row for _, row in first), columns.model)):
