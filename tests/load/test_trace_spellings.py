@@ -95,10 +95,11 @@ def test_seconds_of_which_the_name_says_so_are_no_days(column: str):
     assert not found.notes
 
 
-def test_seconds_since_midnight_are_no_days():
-    found = trace(by_days("time", *(40000 + at / 9 for at in range(50))))
+@pytest.mark.parametrize("per_s", [9, 300])
+def test_seconds_since_midnight_are_no_days(per_s: int):
+    found = trace(by_days("time", *(40000 + at / per_s for at in range(50))))
     assert isinstance(found, Requests)
-    assert list(found.lines)[-1].at == pytest.approx(49 / 9, abs=1e-6)
+    assert list(found.lines)[-1].at == pytest.approx(49 / per_s, abs=1e-6)
     assert not found.notes
 
 

@@ -28,7 +28,6 @@ from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_dates import Order, order_in, same_in_both, turns
 from plimsoll.load.trace_forms import (
     FORMS,
-    MOST_PER_S,
     SOURCES,
     RequestColumns,
     TimeColumns,
@@ -64,6 +63,8 @@ from plimsoll.load.trace_values import MOST_CV, Row, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
+REQUESTS_PER_S: Final = 500.0
+"""Requests a second from which times are days and no seconds: few models get as many, and few that are replayed get no more in a day."""
 SAMPLES_PER_S: Final = 1.0
 """Rates or counts a second that a table holds at most."""
 STDIN: Final = Path("-")
@@ -179,7 +180,7 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         return _rates(rows, columns, name, sorted_by_time)
     if isinstance(columns, TimeColumns):
         return _times(head, rows, columns, name, sorted_by_time)
-    clock, rows, said = _clock(rows, columns.at, MOST_PER_S, name)
+    clock, rows, said = _clock(rows, columns.at, REQUESTS_PER_S, name)
     unit_s, notes = columns.unit_s, list(said)
     first = first_of(rows, name)
     rows, seen = chain(first, rows), [row for _, row in first]
@@ -295,7 +296,7 @@ def _told_by(first: Sequence[tuple[int, Row]], columns: RateColumns) -> RateColu
 def _times(
     head: Iterable[str], rows: Numbered, columns: TimeColumns, name: str, sorted_by_time: bool
 ) -> Times:
-    clock, rows, said = _clock(rows, columns.at, MOST_PER_S, name)
+    clock, rows, said = _clock(rows, columns.at, REQUESTS_PER_S, name)
     clock, first = replace(clock, unit_s=columns.unit_s), first_of(rows, name)
     seen = [at for _, row in first if (at := clock.moment_or_none(row)) is not None]
     if seen and not columns.said and even(seen):
