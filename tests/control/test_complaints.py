@@ -177,6 +177,13 @@ def test_08_replicas_without_gpus_are_given_up_and_the_planner_goes_on():
     assert calm.replicas == 1
 
 
+@pytest.mark.parametrize(("least", "left"), [(1, 2), (3, 3), (4, 4)])
+def test_08f_what_finds_no_gpus_stays_asked_for_as_far_as_the_minimum_asks(least: int, left: int):
+    stuck = serving(2, replicas=(*replicas(2), *replicas(2, ReplicaState.UNSCHEDULABLE, age=650, first=2)))
+    asked = situation(signals(2, **BUSY), stuck, bounds=Bounds(min=least, max=20))
+    assert ticks(asked, 1).replicas == left
+
+
 def test_08b_a_wish_is_kept_while_a_node_is_being_made():
     coming = serving(2, replicas=(*replicas(2), *replicas(2, ReplicaState.NODE_COMING, age=1200, first=2)))
     decision = ticks(situation(signals(2, **BUSY), coming), 3)

@@ -12,7 +12,7 @@ from plimsoll.control.lateness import ALLOWED, Lateness
 from plimsoll.control.law import LAW
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.prompts import StepMemory
-from plimsoll.control.situation import ReplicaState, Slo
+from plimsoll.control.situation import Bounds, ReplicaState, Slo, Zero
 from tests.control.situations import CAPACITY, NOW, known, replicas, serving, signals, situation, ticks
 
 SERVE_OR_GO = (ReplicaState.READY, ReplicaState.LEAVING)
@@ -97,6 +97,30 @@ def test_less_must_be_wanted_for_a_while_and_for_less_long_where_hours_show_no_l
 ):
     asked = replace(situation(signals(2)), down_window_s=set_s)
     assert window_s(asked, RoleMemory(), lead_s, LAW, spent=spent, now=NOW) == pytest.approx(window)
+
+
+@pytest.mark.parametrize(("ago", "left"), [(LAW.down_again_s - 15, 3), (LAW.down_again_s, 2)])
+def test_between_two_steps_down_rates_have_time_to_show_what_those_left_carry(ago: float, left: int):
+    calm = situation(signals(3, inflight=5, rate=0.7))
+    decision = ticks(calm, 1, memory=known(ready=3, wishes=((NOW - 100, 1.9),), down_at=NOW - ago))
+    assert decision.replicas == left
+    assert ("since the last step down" in decision.roles[0].message) is (left == 3)
+
+
+@pytest.mark.parametrize(("waiting", "left"), [(0.5, 2), (2.0, 3)])
+def test_none_goes_while_as_many_wait_as_would_be_left(waiting: float, left: int):
+    calm = situation(signals(3, inflight=5, waiting=waiting / 3, rate=0.7))
+    decision = ticks(calm, 1, memory=known(ready=3, wishes=((NOW - 100, 1.9),)))
+    assert decision.replicas == left
+    assert ("requests wait" in decision.roles[0].message) is (left == 3)
+
+
+@pytest.mark.parametrize("zero", [None, Zero(after_s=900, waiting=0.0, idle_s=None)])
+def test_the_last_one_never_goes_for_a_small_load_though_none_need_stay(zero: Zero | None):
+    quiet = situation(signals(1, inflight=0, kv=0.0, rate=0.0), bounds=Bounds(min=0, max=4))
+    decision = ticks(replace(quiet, zero=zero), 40, memory=known(ready=1, wishes=((NOW - 100, 0.0),)))
+    assert decision.replicas == 1
+    assert "1 is the least" in decision.roles[0].message
 
 
 ALERTS = {

@@ -106,6 +106,11 @@ def test_a_queue_that_is_no_longer_told_of_takes_nothing_from_what_arrived():
     assert signals_of(fed(*rows), now=120, live=["a"]).arrivals_per_s == pytest.approx(0.5)
 
 
+def test_preemptions_while_nothing_finishes_are_a_storm_and_not_none():
+    rows = [PodSample(pod="a", at=at, preemptions=2.0 * at, finished=7.0) for at in (0, 15)]
+    assert signals_of(fed(*rows), now=15, live=["a"]).preempted_share == 30.0
+
+
 def test_a_ratio_is_of_the_replicas_that_say_both_of_its_figures():
     rows = []
     for at, preempted, finished, hits, queries in ((0, 0.0, 0.0, 0.0, 0.0), (15, 5.0, 10.0, 30.0, 60.0)):

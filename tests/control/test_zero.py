@@ -179,6 +179,12 @@ def test_a_clock_that_was_ahead_keeps_nobody_awake() -> None:
     assert asked == NOW
 
 
+@pytest.mark.parametrize(("live", "asked"), [(1, NOW - 5000), (2, NOW)])
+def test_a_replica_of_which_nothing_is_known_may_be_answering_somebody(live: int, asked: float) -> None:
+    said = replace(signals(1, **QUIET), live=live)
+    assert last_asked(NOW - 5000, now=NOW, signals=said, waiting=0.0, noted_at=None, counts=True) == asked
+
+
 def starting(queue: float | None, *, serve: int = 0) -> Situation:
     """One replica on its way, and so many who wait for it at the gateway."""
     nobody = replace(signals(0), gateway_waiting=queue, live=serve)

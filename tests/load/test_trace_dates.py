@@ -36,6 +36,19 @@ def refused(*times: str) -> str:
         ("30-11-2026 23:59", "1-12-2026 0:00"),
         ("12/11/2026 23:59", "13/11/2026 0:00"),
         ("05/05/2026 14:05", "05/05/2026 14:06"),
+        ("19/11/26 14:05", "19/11/26 14:06"),
+        ("26/11/12 14:05:00", "26/11/12 14:06:00"),
+        ("24/11/24 14:05", "24/11/24 14:06"),
+        ("11/23/26, 2:05 PM", "11/23/26, 2:06 PM"),
+        ("05.11.26 14:05:00", "05.11.26 14:06:00"),
+        ("31/Dec/2026:23:59:36 +0000", "01/Jan/2027:00:00:36 +0000"),
+        ("[10/Oct/2026:13:55:36 +0200]", "[10/Oct/2026:11:56:36 +0000]"),
+        ("Sat, 10 Oct 2026 13:55:36 GMT", "Sat, 10 Oct 2026 13:56:36 GMT"),
+        ("10 October 2026 13:55", "10 Oct. 2026 13:56"),
+        ("10-OCT-26 13:55:36", "10-OCT-26 13:56:36"),
+        ("Oct 10, 2026 @ 13:55:36.500", "Oct 10, 2026 @ 13:56:36.500"),
+        ("October 9, 2026, 1:55:36 PM", "Oct 9, 2026, 1:56:36 PM"),
+        ("Sep 9 2026 13:55", "Sept 9 2026 13:56"),
     ],
 )
 def test_a_date_is_read_where_its_column_leaves_one_reading(first: str, second: str):
@@ -59,6 +72,29 @@ def test_the_order_is_found_however_far_down_the_line_is_that_tells_it_and_is_sa
     assert list(found.lines)[-1].at == 12 * 86400
     assert found.notes == ("dates are read as day/month/year, as 13/02/2026 is none otherwise",)
     assert not requests("23.11.2026 14:05").notes, "which nobody writes for the month first"
+
+
+def test_a_log_of_a_web_server_begins_at_its_own_clock():
+    found = requests("10/Oct/2026:13:55:36 +0200")
+    assert found.began is not None
+    assert found.began.isoformat() == "2026-10-10T13:55:36+02:00"
+
+
+def test_a_year_of_two_digits_is_of_this_century_and_its_order_is_told_as_any():
+    found = requests("01/02/26 00:00", "13/02/26 00:00")
+    assert list(found.lines)[-1].at == 12 * 86400
+    assert found.notes == ("dates are read as day/month/year, as 13/02/26 is none otherwise",)
+    assert "which may be 5 November 2026 (month/day/year) or 11 May 2026" in refused("11/05/26 14:05")
+
+
+def test_where_the_first_of_three_short_numbers_may_be_the_year_another_line_has_to_tell():
+    assert refused("24/11/24 10:00", "23/11/26 14:05") == (
+        "x.csv: time is '23/11/26 14:05', which may be 23 November 2026 (day/month/year) or 26 November 2023 (year/month/day), and no "
+        "other line tells which; write times as 2026-11-23T10:00:00Z, or as Unix times"
+    )
+    by_year = requests("26/11/30 23:59:00", "26/12/01 00:00:00")
+    assert list(by_year.lines)[-1].at == 60
+    assert by_year.notes == ("dates are read as year/month/day, as 26/12/01 is none otherwise",)
 
 
 def test_what_both_readings_are_is_told_where_two_are_possible():
@@ -90,7 +126,21 @@ def test_a_date_that_is_none_by_the_order_of_the_others_is_refused_by_its_line()
             "23/11/2026 25:00",
             "23/11/2026 14:05 PM",
         ),
-        *("23/11-2026 10:00", "23/11/26 10:00", "23/11/2026 0:05 AM", "23/11/2026 later", "99/99/2026 10:00"),
+        *(
+            "23/11-2026 10:00",
+            "23-11-26 10:00",
+            "23/11/126 10:00",
+            "23/11/2026 0:05 AM",
+            "23/11/2026 later",
+            "99/99/2026 10:00",
+        ),
+        *(
+            "10/Okt/2026:13:55:36 +0000",
+            "31/Nov/2026:13:55:36",
+            "10/Oct-2026 13:55",
+            "[10/Oct/2026:13:55:36",
+            "Oct 2026",
+        ),
     ],
 )
 def test_what_is_no_date_is_told_what_would_be_one(time: str):

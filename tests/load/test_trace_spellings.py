@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_rates import Rate
-from plimsoll.load.traces import Arrived, Rates, Times, open_trace, read_trace
-from tests.load.reading import refused
+from plimsoll.load.traces import Arrived, Rates, Requests, Times, open_trace, read_trace
+from tests.load.reading import refused, trace
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,68 @@ def test_a_number_that_would_be_a_time_of_a_later_century_is_none(time: str):
     assert (
         f"time is '{time}'; as a Unix time it is of after 2199; it must be seconds, a Unix time or a date as 2026-"
         in refused(f"time,input_tokens,output_tokens\n{time},5,6\n")
+    )
+
+
+def by_days(column: str, *days: float) -> str:
+    return f"{column},input_tokens,output_tokens\n" + "".join(f"{day:.8f},374,44\n" for day in days)
+
+
+def test_days_since_1900_are_no_seconds():
+    morning = 46305 + 8 / 24
+    found = trace(by_days("Time", *(morning + second / 86400 for second in (0, 0.5, 3, 60))))
+    assert isinstance(found, Requests)
+    assert [round(one.at, 2) for one in found.lines] == [0.0, 0.5, 3.0, 60.0]
+    assert found.began is not None
+    assert found.began.isoformat(timespec="seconds") == "2026-10-10T08:00:00+00:00"
+    assert found.notes == (
+        "Time holds 46305.33333333: days since 1900 are taken, as spreadsheets number them; as seconds 4,320 lines would be of one",
+    )
+    daily = trace("date,requests\n46305,86400\n46306,172800\n")
+    assert isinstance(daily, Rates)
+    assert list(daily.lines) == [Rate(0, 1, 1), Rate(86400, 2, 1)]
+    hourly = trace("Time,rps\n" + "".join(f"{46305 + hour / 24:.6f},{hour}\n" for hour in range(5)))
+    assert isinstance(hourly, Rates)
+    assert [round(one.at) for one in hourly.lines] == [0, 3600, 7200, 10800, 14400]
+    log = trace("time,path\n" + "".join(f"{46305.5 + second / 86400:.8f},/v1\n" for second in (0, 1, 7, 9)))
+    assert isinstance(log, Times)
+    assert [round(one.at) for one in log.lines] == [0, 1, 7, 9]
+
+
+@pytest.mark.parametrize("column", ["arrival_s", "t_s"])
+def test_seconds_of_which_the_name_says_so_are_no_days(column: str):
+    found = trace(by_days(column, 46305.0, 46305.001, 46305.002, 46305.0035))
+    assert isinstance(found, Requests)
+    assert [round(one.at, 4) for one in found.lines] == [0.0, 0.001, 0.002, 0.0035]
+    assert not found.notes
+
+
+@pytest.mark.parametrize("per_s", [9, 300])
+def test_seconds_since_midnight_are_no_days(per_s: int):
+    found = trace(by_days("time", *(40000 + at / per_s for at in range(50))))
+    assert isinstance(found, Requests)
+    assert list(found.lines)[-1].at == pytest.approx(49 / per_s, abs=1e-6)
+    assert not found.notes
+
+
+@pytest.mark.parametrize("time", ["1.79164E+12", "1.79E+12", "1.7916E+09", "2E+09"])
+def test_a_time_that_a_spreadsheet_has_rounded_is_not_taken_for_what_it_was(time: str):
+    assert refused(f"time,input_tokens,output_tokens\n{time},5,6\n") == (
+        f"x.csv, line 2: time is '{time}'; a spreadsheet has rounded it: give the column the format of a number without decimals there, "
+        "and save it anew"
+    )
+
+
+@pytest.mark.parametrize("time", ["1.7915904e+18", "1.790000000123E+12", "1.5E+03", "1E+2"])
+def test_an_exponent_alone_is_no_rounding(time: str):
+    assert list(trace(f"time,input_tokens,output_tokens\n{time},5,6\n").lines) == [Arrived(0.0, 5, 6)]
+
+
+def test_the_log_of_a_web_server_is_told_how_it_becomes_a_trace():
+    line = '10.0.0.1 - ann [10/Oct/2026:13:55:36 +0000] "POST /v1/chat/completions HTTP/1.1" 200 1234\n'
+    assert refused(line * 3, "access.log") == (
+        "access.log: is the log of a web server; `(echo arrival_s; sed -nE 's,.*\\[([^]]+)\\] \"POST /v1/.*,\\1,p' access.log)` "
+        "prints the times of its requests, which are a trace"
     )
 
 

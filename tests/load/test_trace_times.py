@@ -51,6 +51,24 @@ def test_requests_of_the_same_moment_are_several():
     assert [one.at for one in times(log).lines] == [0, 0, 0, 3, 4, 4, 9, 11]
 
 
+AT_ONCE = "times are of whole seconds, and those of one second are taken to come at once: queues look longer than they are"
+
+
+def test_where_several_came_in_each_second_it_is_said_that_they_are_taken_to_come_at_once():
+    log = "".join(f"10/Oct/2026:13:55:{second:02} +0000,/v1\n" for second in (1, 1, 1, 2, 2, 4, 5, 5, 9))
+    assert times(f"time,path\n{log}").notes == (AT_ONCE, DRAWN)
+    finer = "".join(f"2026-10-10T13:55:{second:02}.{second}Z,/v1\n" for second in (1, 1, 2, 2, 4, 5, 5, 9))
+    assert times(f"time,path\n{finer}").notes == (DRAWN,)
+    requests = trace(
+        "created,prompt_tokens,completion_tokens\n" + "1790000000,5,6\n1790000001,5,6\n1790000003,5,6\n" * 9
+    )
+    assert requests.notes == (AT_ONCE,)
+    alone = trace(
+        "created,prompt_tokens,completion_tokens\n1790000000,5,6\n1790000000,5,6\n1790000001,5,6\n1790000004,5,6\n"
+    )
+    assert alone.notes == (), "chance alone gives as many"
+
+
 def test_that_it_began_at_a_date_and_is_of_several_models_is_known_as_of_others():
     found = times("time,model\n2026-11-23T10:00:00,a\n2026-11-23T10:00:03,b\n2026-11-23T10:00:04,a\n")
     assert found.began is not None

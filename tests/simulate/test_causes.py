@@ -69,6 +69,14 @@ def test_minutes_that_only_prompts_of_no_replica_made_late_are_told_as_theirs():
     assert not any(one.refused for one in crowded.late[2:]), "they would have been late without them too"
 
 
+def test_minutes_whose_gaps_are_too_long_besides_are_not_told_as_those_of_long_prompts():
+    strict = replace(SLO, itl_p99_s=0.001)
+    arrivals = with_long_ones(steady(2.0, 600.0))
+    outcome = Run(world=world(slo=strict), arrivals=arrivals, policy=Static(2), initial=2).outcome()
+    assert outcome.late
+    assert not any(one.refused for one in outcome.late)
+
+
 def test_minutes_in_which_one_came_back_from_a_crash_are_told_as_its():
     here = world(crashes_per_replica_day=60.0)
     outcome = Run(world=here, arrivals=steady(FULL, 7200.0), policy=Static(3), initial=3).outcome()

@@ -142,6 +142,7 @@ def test_wva1_takes_one_step_and_none_while_one_is_on_its_way():
     assert wish(Wva1(), view(60.0, *full)) == 3
     assert Wva1().decide(view(60.0, *full, pending=1)) is None
     assert wish(Wva1(), view(60.0, *idle)) == 2
+    assert Wva1().decide(view(60.0, *idle, pending=1)) is None
     assert Wva1().decide(view(60.0, *kv(0.6, 0.6))) is None
     policy = Wva1()
     policy.decide(view(60.0, *full))
@@ -194,6 +195,11 @@ def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
     quick = Dynamo(SLO, requests_per_second=100.0, floor_every_s=15.0)
     quick.decide(view(15.0, *[latencies(50.0, 0.1, 0.02, 50.0)] * 3))
     assert wish(quick, view(30.0, *[latencies(100.0, 0.1, 0.02, 100.0)] * 3)) == 2
+    near = Dynamo(SLO, requests_per_second=100.0, floor_every_s=15.0)
+    near.decide(view(15.0, *[latencies(50.0, 1.8, 0.02, 50.0)] * 3))
+    assert near.decide(view(30.0, *[latencies(100.0, 1.8, 0.02, 100.0)] * 3)) is None, (
+        "within 80% of a target"
+    )
 
 
 def test_dynamo_sets_its_floor_as_often_as_it_is_told():

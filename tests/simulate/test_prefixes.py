@@ -35,6 +35,16 @@ def test_what_was_used_last_stays_longest() -> None:
     assert (prefixes.held([1, 3]), prefixes.held([1, 2])) == (2, 1)
 
 
+def test_of_a_prompt_that_is_cached_whole_the_last_token_is_computed_all_the_same() -> None:
+    engine = Engine(
+        TIMES, replace(LIMITS, block_size=16, blocks=4000, max_model_len=8192, max_num_batched_tokens=8192)
+    )
+    for at in (0.0, 100.0):
+        engine.submit(Request(at, 2 * PREFIX_BLOCK, 10, (1, 2)), at)
+        engine.advance(at + 100)
+    assert engine.prefix_hits == 2 * PREFIX_BLOCK - 1
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("sharers", [1, 2, 5])
 def test_requests_that_share_a_beginning_hold_its_whole_blocks_once_and_all_else_each(

@@ -1,14 +1,18 @@
 """What counts as kept: the limits as the resource promises them, of requests for first tokens and of gaps for what follows."""
 
+from collections.abc import Mapping
 from math import inf
+from types import MappingProxyType
 
 import pytest
 
 from plimsoll.control.situation import Slo
 from plimsoll.simulate.meters import ITL, Histogram
 from plimsoll.simulate.outcome import Outcome
+from plimsoll.simulate.policies.base import View, Wish
 from plimsoll.simulate.policies.static import Static
 from plimsoll.simulate.run import Run
+from plimsoll.simulate.world import START_P90_S
 from tests.simulate.worlds import joined, steady, world
 
 ALONE, CROWDED = 0.1, 2.0
@@ -58,6 +62,32 @@ def test_long_gaps_of_a_few_answers_count_as_the_few_gaps_they_are():
     assert 1 <= outcome.figures.minutes_over_slo <= 3
     assert outcome.served[0][1] == 1.0
     assert outcome.served[-1][1] < 0.99
+
+
+class Swinging:
+    """One replica more from one moment to another."""
+
+    name = "swinging"
+    settings: Mapping[str, float] = MappingProxyType({})
+    histograms = False
+
+    def __init__(self, since: float, until: float) -> None:
+        self._more = since, until
+
+    def decide(self, view: View) -> Wish:
+        since, until = self._more
+        return Wish(2 if since <= view.now < until else 1, "", "")
+
+
+@pytest.mark.parametrize(
+    ("lasts", "reversals"), [(300.0, 1), (2 * START_P90_S - 15, 1), (2 * START_P90_S + 15, 0)]
+)
+def test_a_step_is_taken_back_where_the_opposite_one_comes_within_two_start_ups(lasts: float, reversals: int):
+    swinging = Swinging(600.0, 600.0 + lasts)
+    outcome = Run(world=world(), arrivals=steady(ALONE, 3600.0), policy=swinging, initial=1).outcome()
+    assert outcome.figures.actions == 2
+    assert outcome.figures.reversals == reversals
+    assert outcome.figures.reversals_per_day == 24 * reversals
 
 
 def test_without_any_limit_nothing_is_kept_or_missed():

@@ -22,6 +22,8 @@ LOOKED_AT_FIRST: Final = 8
 """Lines by which a JSON document is told from lines of JSON."""
 UNREADABLE: Final = (EOFError, OSError, UnicodeDecodeError, csv.Error, zlib.error)
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*"')
+_OF_WEB_SERVER: Final = re.compile(r"\S+ \S+ .*?\[\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]{8} [-+]\d{4}\] \"")
+"""How nginx and Apache begin each line of their logs by default."""
 _BEYOND: Final = "beyond the head"
 """Key of the fields for which the head has no name."""
 
@@ -53,6 +55,11 @@ def rows_of(lines: Iterator[str], name: str) -> tuple[Iterable[str], Numbered]:
         # A log may begin with lines of something else, as of failures, which hold less than others.
         seen = list(islice(objects, LOOKED_AT))
         return head_of(row for _, row in seen), chain(seen, objects)
+    if _OF_WEB_SERVER.match(first):
+        raise LoadError(
+            f"{name}: is the log of a web server; `(echo arrival_s; sed -nE 's,.*\\[([^]]+)\\] \"POST /v1/.*,\\1,p' {name})` prints the times of its "
+            "requests, which are a trace"
+        )
     head = first.rstrip("\r\n")
     rows = csv.DictReader(
         chain([first], lines),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import inf
 from typing import Any, Final
 
+from plimsoll.facts.spans import DAY_S
 from plimsoll.load.trace_dates import LIKE, Order, OtherOrder, TwoReadings, read_date
 from plimsoll.load.trace_values import Row, number_or_none, said, short
 
@@ -25,6 +26,13 @@ UNIX_BEFORE: Final = 7_258_118_400.0
 _UNMARKED: Final = re.compile(r"(?:19|20)\d{6}")
 _DAYS: Final = (19_000_101, 20_991_231)
 """The least and the greatest number that such a date of a day may be."""
+SERIAL: Final = (36_526, 73_051)
+"""Days since 1900, as spreadsheets number them, of 2000 and of 2100: what is a date lies between."""
+SERIAL_1970: Final = 25_569
+_SECONDS: Final = ("arrival_s", "arrival_ms", "timestamp_ms", "t_s")
+"""Names that say that no days are meant."""
+_ROUNDED: Final = re.compile(r"\d(?:\.(\d+))?E\+(\d+)")
+"""A large number as spreadsheets shorten it; programs write the e small, or all digits."""
 TELLING: Final = 3
 """The least number of times from which it is seen whether they are even."""
 SAME: Final = 0.8
@@ -40,6 +48,8 @@ class Clock:
     """Of numbers that are too small for Unix times."""
     order: Order | None = None
     """Of dates whose order is not to be seen from themselves."""
+    serial: bool = False
+    """Whether numbers are of days since 1900."""
 
     def moment(self, row: Row) -> float:
         """A time in seconds, since any moment: a number, a Unix time, or a date (of UTC where it names no zone)."""
@@ -52,7 +62,15 @@ class Clock:
             return self._date(text)
         if not 0 <= value < inf:
             raise ValueError(f"{self._is(text)}; it must be a number that is not negative, or a date")
-        at = value * next((unit for least, unit in UNIX_IN if value >= least), self.unit_s)
+        if self.serial:
+            # To the millisecond, as their eight decimals are.
+            return round((value - SERIAL_1970) * DAY_S, 3)
+        unit = next((unit for least, unit in UNIX_IN if value >= least), self.unit_s)
+        at = value * unit
+        if at >= UNIX_FROM and _step(text) * unit > 1.0:
+            raise ValueError(
+                f"{self._is(text)}; a spreadsheet has rounded it: give the column the format of a number without decimals there, and save it anew"
+            )
         if at >= UNIX_BEFORE:
             raise ValueError(
                 f"{self._is(text)}; as a Unix time it is of after 2199; it must be seconds, a Unix time or a date as {LIKE}"
@@ -95,6 +113,43 @@ class Clock:
 
     def _is(self, text: str) -> str:
         return f"{self.column} is {short(text)}"
+
+
+def days_in(rows: Iterable[Row], column: str, most_per_s: float) -> str | None:
+    """A sentence on numbers that are taken for days since 1900: where they lie among those of this century, and the column is called date,
+    or as seconds more lines than that would be of one. None where they are not."""
+    texts = [said(row, column) for row in rows if row.get(column)]
+    days = [value for text in texts if (value := number_or_none(text)) is not None]
+    name = column.strip().lower()
+    if (
+        not days
+        or len(days) < len(texts)
+        or name in _SECONDS
+        or not all(SERIAL[0] <= day < SERIAL[1] for day in days)
+    ):
+        return None
+    taken = f"{column.strip()} holds {short(texts[0])[1:-1]}: days since 1900 are taken, as spreadsheets number them"
+    if name == "date":
+        return taken
+    span = max(days) - min(days)
+    if len(days) < TELLING or len(days) - 1 <= most_per_s * span or all(day.is_integer() for day in days):
+        return None
+    return f"{taken}; as seconds {(len(days) - 1) / span:,.0f} lines would be of one" if span else None
+
+
+def at_once(times: Sequence[float]) -> str | None:
+    """A sentence on times that are cut to whole seconds, where so many come that most share theirs; None where they are finer, or few."""
+    lines = Counter(times)
+    shared = sum(count for count in lines.values() if count > 1)
+    if len(lines) < TELLING or 2 * shared <= len(times) or not all(time.is_integer() for time in times):
+        return None
+    return "times are of whole seconds, and those of one second are taken to come at once: queues look longer than they are"
+
+
+def _step(text: str) -> float:
+    """What the last digit of a number stands for that a spreadsheet has shortened; of others 0."""
+    found = _ROUNDED.fullmatch(text)
+    return 0.0 if found is None else 10.0 ** (int(found[2]) - len(found[1] or ""))
 
 
 def even(times: Iterable[float]) -> bool:

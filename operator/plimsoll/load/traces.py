@@ -49,7 +49,6 @@ from plimsoll.load.trace_rates import (
     unsaid,
 )
 from plimsoll.load.trace_rows import (
-    LOOKED_AT,
     UNREADABLE,
     Numbered,
     above,
@@ -59,11 +58,15 @@ from plimsoll.load.trace_rows import (
     rows_of,
     unread,
 )
-from plimsoll.load.trace_times import TELLING, Clock, even
+from plimsoll.load.trace_times import TELLING, Clock, at_once, days_in, even
 from plimsoll.load.trace_values import MOST_CV, Row, blocks, number, tokens
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block, which an id in prefix_block_ids stands for."""
+REQUESTS_PER_S: Final = 500.0
+"""Requests a second from which times are days and no seconds: few models get as many, and few that are replayed get no more in a day."""
+SAMPLES_PER_S: Final = 1.0
+"""Rates or counts a second that a table holds at most."""
 STDIN: Final = Path("-")
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
@@ -177,11 +180,12 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         return _rates(rows, columns, name, sorted_by_time)
     if isinstance(columns, TimeColumns):
         return _times(head, rows, columns, name, sorted_by_time)
-    order, rows, said = _order(rows, columns.at, name)
+    clock, rows, said = _clock(rows, columns.at, REQUESTS_PER_S, name)
     unit_s, notes = columns.unit_s, list(said)
-    looks = unit_s is None or columns.model is not None or columns.gathered is not None
-    first = first_of(rows, name, LOOKED_AT if looks else 1)
+    first = first_of(rows, name)
     rows, seen = chain(first, rows), [row for _, row in first]
+    if unit_s is None and clock.serial:
+        unit_s = 1.0
     if unit_s is None:
         unit_s, *guessed = unit_of(seen, columns.at) or (1.0,)
         notes += guessed
@@ -189,10 +193,27 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
         notes.append(several)
     if columns.gathered is not None and (summed := of_several(seen, columns.gathered)):
         notes.append(summed)
-    clock = Clock(columns.at, unit_s, order)
+    clock = replace(clock, unit_s=unit_s)
+    notes += _at_once(seen, clock)
     lines_of = _parsed(rows, lambda row, begin: _arrived(row, columns, clock, begin), name, sorted_by_time)
     since = clock.began(seen[0]) if seen else None
     return Requests(lines_of, tuple(notes), since)
+
+
+def _clock(
+    rows: Numbered, column: str, most_per_s: float, name: str
+) -> tuple[Clock, Numbered, Sequence[str]]:
+    """How the times of a column are read, all lines again, and what is taken."""
+    order, rows, said = _order(rows, column, name)
+    first = first_of(rows, name)
+    days = days_in((row for _, row in first), column, most_per_s)
+    clock = Clock(column, order=order, serial=days is not None)
+    return clock, chain(first, rows), said if days is None else (*said, days)
+
+
+def _at_once(rows: Iterable[Row], clock: Clock) -> Sequence[str]:
+    said = at_once([at for row in rows if (at := clock.moment_or_none(row)) is not None])
+    return () if said is None else (said,)
 
 
 def _order(rows: Numbered, column: str, name: str) -> tuple[Order | None, Numbered, Sequence[str]]:
@@ -275,8 +296,8 @@ def _told_by(first: Sequence[tuple[int, Row]], columns: RateColumns) -> RateColu
 def _times(
     head: Iterable[str], rows: Numbered, columns: TimeColumns, name: str, sorted_by_time: bool
 ) -> Times:
-    order, rows, said = _order(rows, columns.at, name)
-    clock, first = Clock(columns.at, columns.unit_s, order), first_of(rows, name)
+    clock, rows, said = _clock(rows, columns.at, REQUESTS_PER_S, name)
+    clock, first = replace(clock, unit_s=columns.unit_s), first_of(rows, name)
     seen = [at for _, row in first if (at := clock.moment_or_none(row)) is not None]
     if seen and not columns.said and even(seen):
         few = len(set(seen))
@@ -289,6 +310,7 @@ def _times(
         )
     notes = [
         *said,
+        *_at_once((row for _, row in first), clock),
         f"no column holds lengths: each line is taken for one request, of lengths drawn as for rates, {SOURCES}",
     ]
     if columns.model is not None and (several := mixed((row for _, row in first), columns.model)):
@@ -302,8 +324,10 @@ def _times(
 def _rates(rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool) -> Rates:
     """All of them at once: what they count is seen from all, and there are few beside requests."""
     passed = Counter[str]()
-    order, rows, said_of_dates = _order(_with_number(rows, columns.rate, passed), columns.at, name)
-    notes, clock = list(said_of_dates), Clock(columns.at, columns.unit_s, order)
+    clock, rows, said_of_dates = _clock(
+        _with_number(rows, columns.rate, passed), columns.at, SAMPLES_PER_S, name
+    )
+    notes, clock = list(said_of_dates), replace(clock, unit_s=columns.unit_s)
     first = first_of(rows, name, 1)
     rows = chain(first, rows)
     since = clock.began(first[0][1]) if first else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.control.retune import Phase, RetuneMemory
+from plimsoll.control.retune import Phase, RetuneMemory, advance
 from plimsoll.control.retune.allowed import barred
 from plimsoll.control.retune.steps import Past
 from plimsoll.control.retune.symptoms import Symptom
@@ -90,3 +90,16 @@ def test_what_was_tried_by_a_clock_that_was_ahead_is_forgotten_a_day_after_it_wa
     assert "2 retunes today" in world.why_not
     world.run(24 * HOUR)
     assert world.memory.past[0].outcome is Phase.DONE
+
+
+def test_what_is_planned_and_begun_by_nobody_in_time_touches_no_replica():
+    world = World()
+    while world.memory.step is None:
+        world.tick()
+    step = world.memory.step
+    for late, tried in ((0.0, True), (15.0, False)):
+        scene = replace(world.scene(), now=step.deadline + late)
+        memory = advance(scene, world.memory).memory
+        assert (memory.step is not None) is tried
+    assert (memory.past[0].tried, memory.failures) == (False, 0)
+    assert memory.past[0].reason == "nobody began it in time"

@@ -185,6 +185,21 @@ def test_more_at_once_stay_where_fewer_wait_in_the_mean_for_it(before, after, an
     assert before is None or f"{before} waiting requests a replica to {after}" in verdict.why
 
 
+def test_fewer_who_wait_are_no_gain_where_others_are_preempted_for_it():
+    capped = replace(OLD_FIGURES, preempted=0.0)
+    verdict = judge(Symptom.CAPPED, replace(capped, waiting=0.4, preempted=0.02), capped, PROMISED)
+    assert (verdict.answer, verdict.why) == (
+        Answer.BAD,
+        "no gain: 5.0 waiting requests a replica to 0.4",
+    )
+
+
+@pytest.mark.parametrize(("tokens", "answer"), [(960.0, Answer.GOOD), (940.0, Answer.BAD)])
+def test_a_replica_with_twice_the_gpus_puts_out_nearly_twice_as_much(tokens: float, answer: Answer):
+    larger = replace(BETTER, tokens=tokens)
+    assert judge(Symptom.PREEMPTION, larger, OLD_FIGURES, PROMISED, gpus=2.0).answer is answer
+
+
 def test_a_request_that_waits_now_and_then_is_no_queue():
     """Of one that has one more is asked than it does."""
     now_and_then = replace(BETTER, waiting=0.3, finished=0.5 * (OLD_FIGURES.finished or 0.0), tokens=250.0)

@@ -153,6 +153,9 @@ def test_three_failures_pause_until_a_person_clears_them():
     assert world.memory.failures == 3
     assert world.memory.paused_at is not None
     assert "person" in world.why_not
+    assert advance(
+        replace(world.scene(), cleared_at=world.memory.paused_at - 60), world.memory
+    ).memory.paused_at, "what was cleared before is not this"
     scene = replace(world.scene(), cleared_at=world.now)
     turned = advance(scene, world.memory)
     assert (turned.memory.paused_at, turned.memory.failures) == (None, 0)

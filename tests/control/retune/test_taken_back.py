@@ -55,6 +55,15 @@ def test_what_is_only_planned_and_no_longer_allowed_touches_no_replica(consent):
     assert (world.memory.past[0].tried, world.most_changed) == (False, 0)
 
 
+@pytest.mark.parametrize(("after", "why"), [("7", None), ("6", None), ("5", "no fewer than 8")])
+def test_a_floor_above_what_ran_before_takes_back_no_step_that_does_not_go_further_below_it(after, why):
+    world = in_phase("Judging")
+    assert world.memory.step is not None
+    step = replace(world.memory.step, before="6", after=after)
+    said = taken_back(replace(world.scene(), consent=Consent(least_sequences=8)), step)
+    assert said is None if why is None else said is not None and why in said
+
+
 @pytest.mark.parametrize("consent", [Consent(least_sequences=12), Consent(allowed=("maxSequences",))])
 def test_an_edit_that_still_allows_the_change_leaves_it_alone(consent):
     world = in_phase("Judging")
