@@ -14,6 +14,7 @@ from plimsoll_runtime import VERSION
 from plimsoll_runtime.adapter_source import fetching
 from plimsoll_runtime.adapters import Adapters, Engine, key_of, max_rank_of
 from plimsoll_runtime.address import address_of
+from plimsoll_runtime import closing
 from plimsoll_runtime.bringing import Words, bring, missing, wish_of
 from plimsoll_runtime.failure import Failure, unforeseen
 from plimsoll_runtime.group import UNANSWERED_SECONDS, Members, Place, place_of, place_told
@@ -151,10 +152,17 @@ def _parser() -> argparse.ArgumentParser:
         default=Path(ADAPTERS),
         help=f"where adapters are fetched to (default {ADAPTERS})",
     )
+    serve.add_argument(
+        "--close-connections",
+        action="store_true",
+        help="have vLLM close the connection after each answer, so that a Service chooses a replica for each request",
+    )
     return parser
 
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
+    if told.close_connections:
+        argv, environment = closing.told(argv, environment)
     said = Said(argv, time.monotonic())
     options = Options(
         argv=argv,

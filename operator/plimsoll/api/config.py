@@ -165,6 +165,12 @@ class Runtime(ApiModel):
         "Whether new sets start their engines through it: failures get a reason, and what a start took is learned from. "
         "Pods then pull registry.runtimeImage as well. Sets that are there stay as they are.",
     )
+    close_connections: Bool = owned(
+        True,
+        "Whether engines of new sets close the connection after each answer, so that a Service chooses a replica for each request and not "
+        "for each client: a new replica is asked at once, and a busy one does not keep its clients. Not done without the supervisor, nor "
+        "behind an endpointPicker, which chooses for each request anyway.",
+    )
 
 
 class EngineVersion(ApiModel):

@@ -61,6 +61,8 @@ class EngineCommand:
     secret_env: Mapping[str, SecretKey] = field(default_factory=dict)
     port: int = PORT
     unsaid: tuple[Unsaid, ...] = ()
+    takes_middleware: bool = False
+    """Whether this version of the engine can be told to load code of ours into its HTTP server, and the pod answers requests."""
 
 
 class Engine(Protocol):

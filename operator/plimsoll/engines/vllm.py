@@ -111,6 +111,7 @@ def command(
         secret_env=secrets,
         port=PORT,
         unsaid=tuple(unsaid),
+        takes_middleware=told.answers and _knows(facts, "--middleware"),
     )
 
 

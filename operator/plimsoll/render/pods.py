@@ -22,6 +22,7 @@ from plimsoll.render.images import Image, runtime_image
 from plimsoll.render.owned import labels_of
 from plimsoll.render.patching import patched
 from plimsoll.render.probes import PORT_NAME, grace_seconds, hold_seconds, probes
+from plimsoll.render.spreading import closing_words
 from plimsoll.render.start import start_of, verbatim
 from plimsoll.render.templating import NotAsMeant, fill, images_of
 from plimsoll.render.volumes import volumes
@@ -114,6 +115,7 @@ def _supervised(
         *member_words(engine.member),
         *_fetch_words(told.spec),
         *adapter_words(told.spec, told.config),
+        *closing_words(told.spec, told.config, engine),
     )
     brings = None if told.image.supervised else runtime_image(told.config)
     return wrapped(pod, brings, drain_seconds, more)

@@ -45,7 +45,7 @@ def unserved(
         (
             POOL,
             "spec.networking.gateway.endpointPicker",
-            gateway is not None and _picker(gateway) is not None,
+            picker_of(spec.networking) is not None,
         ),
         (
             LEADER_WORKER_SETS,
@@ -68,12 +68,6 @@ def _pickerless(gateway: Gateway | None) -> Iterator[Problem]:
         yield Problem(field, "", f"{why}; name who chooses in endpointPicker, or leave the field out")
 
 
-def _picker(gateway: Gateway) -> EndpointPicker | None:
-    """The endpoint picker of the InferencePool that is to be made; None where none is. A pool without one is not made, as most versions of
-    the API refuse it, and gateways may refuse it in any version."""
-    return None if gateway.inference_pool is False else gateway.endpoint_picker
-
-
 def routes(
     spec: LLMDeploymentSpec,
     owner: Owner,
@@ -83,7 +77,7 @@ def routes(
 ) -> Iterator[Manifest]:
     gateway = spec.networking.gateway
     if gateway is not None and ROUTE in capabilities:
-        picker = _picker(gateway) if POOL in capabilities else None
+        picker = picker_of(spec.networking) if POOL in capabilities else None
         if picker is not None:
             yield owned(
                 "inferencepool",

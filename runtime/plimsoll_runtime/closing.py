@@ -1,0 +1,61 @@
+"""Answers that close their connection, so that a Service chooses a replica for each request and not for each client.
+
+A Service chooses when a client connects. Clients keep connections, so whoever connected to a replica that is busy now stays there, and a new
+replica gets nothing until somebody connects anew. A new connection takes a millisecond, and an answer of a model takes seconds.
+
+The engine loads `Closing` into its own process: this module may need nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any, Callable, Final
+
+FLAG: Final = "--middleware"
+NAME: Final = "plimsoll_runtime.closing.Closing"
+_SERVERS: Final = (("vllm", "serve"), ("-m", "vllm.entrypoints.openai.api_server"))
+_PATH: Final = "PYTHONPATH"
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+_App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
+
+
+class Closing:
+    """Middleware, as ASGI has it: says `connection: close` in answers to what a model is asked. The server then closes the connection after the
+    answer's last byte, and the client knows it beforehand, so no request is sent into a connection that closes."""
+
+    def __init__(self, app: _App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        # What looks and scrapes keeps its connection: it means this replica. HTTP/2 has no such header.
+        asks = scope["type"] == "http" and scope["method"] == "POST"
+        if not asks or not str(scope.get("http_version", "1.1")).startswith("1"):
+            await self._app(scope, receive, send)
+            return
+
+        async def closing(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                theirs = [one for one in message.get("headers", ()) if bytes(one[0]).lower() != b"connection"]
+                message = {**message, "headers": [*theirs, (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, closing)
+
+
+def told(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The engine's words and variables with the middleware among them. Python finds it in the file that the supervisor itself came from.
+    A program that is not known to be vLLM's server, as a patch may have put in its place, is told nothing."""
+    if not _serves(argv):
+        return argv, environment
+    ours = str(Path(__file__).parents[1])
+    theirs = environment.get(_PATH)
+    path = f"{theirs}:{ours}" if theirs else ours
+    return (*argv, FLAG, NAME), {**environment, _PATH: path}
+
+
+def _serves(argv: Sequence[str]) -> bool:
+    return any((Path(one).name, then) in _SERVERS for one, then in zip(argv, argv[1:]))
