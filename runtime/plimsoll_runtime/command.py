@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from plimsoll_runtime import VERSION
+from plimsoll_runtime import VERSION, closing
 from plimsoll_runtime.adapter_source import fetching
 from plimsoll_runtime.adapters import Adapters, Engine, key_of, max_rank_of
 from plimsoll_runtime.address import address_of
-from plimsoll_runtime import closing
 from plimsoll_runtime.bringing import Words, bring, missing, wish_of
 from plimsoll_runtime.failure import Failure, unforeseen
 from plimsoll_runtime.group import UNANSWERED_SECONDS, Members, Place, place_of, place_told

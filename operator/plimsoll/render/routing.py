@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from plimsoll import names
 from plimsoll.api.problems import Problem
-from plimsoll.api.v1alpha1.networking import EndpointPicker, Gateway
+from plimsoll.api.v1alpha1.networking import Gateway
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT
 from plimsoll.engines.timing import MOST_DRAIN
@@ -20,6 +20,7 @@ from plimsoll.objects import Manifest, Owner
 from plimsoll.render.owned import leaders_of, members_of, owned
 from plimsoll.render.probes import PORT_NAME
 from plimsoll.render.revision import Revision, Workload
+from plimsoll.render.spreading import picker_of
 from plimsoll.render.start import RUNTIME_PORT, RUNTIME_PORT_NAME
 
 GATEWAYS: Final = "gateway.networking.k8s.io"
