@@ -70,10 +70,6 @@ class Reading:
     """What the presets in force advise."""
 
     @property
-    def asks_latency(self) -> bool:
-        return self.task is not None and self.task.intent.has_target
-
-    @property
     def owner(self) -> str:
         return f"{self.deployment.namespace}/{self.deployment.name}"
 
