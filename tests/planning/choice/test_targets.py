@@ -67,4 +67,4 @@ def test_targets_that_only_together_are_too_much_lose_the_one_that_is_missed_by_
 
 
 def least_of(found):
-    return int(re.search(r"of ([\d,]+) or more", found.remedy)[1].replace(",", ""))
+    return int(re.findall(r"of ([\d,]+) or more", found.remedy)[0].replace(",", ""))
