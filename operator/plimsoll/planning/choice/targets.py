@@ -3,7 +3,7 @@ the rest, with a finding that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.candidate import Candidate, evaluate, predictor, room_for
-from plimsoll.planning.choice.cheapest import Demand, Option, option_of
+from plimsoll.planning.choice.cheapest import Demand, Option, allowed, option_of
 from plimsoll.planning.choice.weighing import Weighed, weigh
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placing.placement import Slot
@@ -116,7 +116,16 @@ def _ways(
         # The cheapest that miss the whole target may keep nothing of it; those that keep this part were perhaps not looked at.
         tried = weigh(eased, slots, demand, owner, money=money)
     seen = {(one.slot.order, one.layout): one for one in (*weighed.candidates, *tried.candidates)}
-    for one in seen.values():
+    looked: Iterable[Candidate] = seen.values()
+    if not left.has_target:
+        # All of them keep nothing, so the nearest is known without another look at each.
+        predicted = [(one, one.at_most) for one in looked if one.at_most is not None]
+        looked = (
+            [min(predicted, key=lambda pair: _nearness(pair[0], pair[1], task.intent, demand, owner))[0]]
+            if predicted
+            else ()
+        )
+    for one in looked:
         again = evaluate(eased, one.slot, one.shape, one.layout)
         if not isinstance(again, Candidate) or again.at_most is None:
             continue
@@ -125,6 +134,20 @@ def _ways(
             alone = predictor(eased, again.slot, again.layout, again.settings, again.ledger)(1)
             missed = tuple(_missed(task.intent, left, alone))
             yield _Way(task=eased, weighed=tried, option=option, missed=missed)
+
+
+def _nearness(
+    candidate: Candidate, alone: Performance, asked: Intent, demand: Demand, owner: str
+) -> tuple[object, ...]:
+    """The key by which candidates come that keep nothing of the target, the nearest first."""
+    nothing = replace(asked, ttft_ms=None, itl_ms=None)
+    return (
+        not min(allowed(candidate, demand), room_for(candidate, owner)),
+        max(one.ratio for one in _missed(asked, nothing, alone)),
+        candidate.gpu_hours,
+        candidate.layout,
+        candidate.slot.order,
+    )
 
 
 def _missed(asked: Intent, left: Intent, alone: Performance) -> Iterator[_Missed]:
