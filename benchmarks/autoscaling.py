@@ -21,11 +21,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
+from arguments import amount, count, from_zero
 from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned, unplannable
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from autoscaling_kept import SCORED, Kept, NothingKept, last_of
@@ -121,9 +120,12 @@ def named_twice(traces: Sequence[str]) -> str | None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("traces", nargs="*", metavar="TRACE")
-    parser.add_argument("--seeds", type=_count, default=5)
+    parser.add_argument("--seeds", type=count, default=5)
     parser.add_argument(
-        "--sweep-seeds", type=int, default=5, help="seeds with which parameters are swept (default 5, all)"
+        "--sweep-seeds",
+        type=from_zero,
+        default=5,
+        help="seeds with which parameters are swept (default 5, all)",
     )
     parser.add_argument(
         "--models",
@@ -134,11 +136,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--gpus", nargs="+", default=list(GPUS), help=f"(default {', '.join(GPUS)})")
     parser.add_argument("--policies", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument(
-        "--replicas", type=_count, default=6, help="that the busiest ten minutes need (default 6)"
+        "--replicas", type=count, default=6, help="that the busiest ten minutes need (default 6)"
     )
-    parser.add_argument("--days", type=_days, help="of longer traces (default: all)")
+    parser.add_argument("--days", type=amount, help="of longer traces (default: all)")
     parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
-    parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=count, default=os.cpu_count() or 1)
     parser.add_argument(
         "--resume", type=Path, metavar="FILE", help="keep what is done here, and go on from it"
     )
@@ -151,19 +153,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return parser.parse_args()
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _days(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (number := float(text)) < inf:
-            return number
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
 
 
 def _teller(quiet: bool) -> Callable[[int, int, float], None]:

@@ -29,13 +29,14 @@ from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.simulate.alone import beyond_reach
-from plimsoll.simulate.arrivals import P99, Arrivals, draw_arrivals
+from plimsoll.simulate.arrivals import P99
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.from_plan import CannotSimulate, lengths_of, scenario_of
 from plimsoll.simulate.policies.oracle import work_of
 from plimsoll.simulate.policies.registry import KINDS, STATIC, SWEPT, Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario
+from plimsoll.simulate.stages import Stages
 from plimsoll.simulate.traces import RateTrace, RequestTrace, Trace, load_trace
 
 TUNED_S: Final = 10800.0
@@ -201,7 +202,7 @@ def _percentiles(ordered: Sequence[int]) -> dict[str, int]:
 def _scale(trace: Trace, scenario: Scenario, size: Size) -> float:
     span = size.span_s(trace)
     first = 2.0 / max(trace.rates) if isinstance(trace, RateTrace) else 1.0
-    sample = draw_arrivals(trace, scenario.lengths, seed=0, scale=first, span_s=span)
+    sample = Stages(scenario=scenario, trace=trace, scale=first, span_s=span).arrivals(0)
     world = replace(scenario.world(0), times=scenario.times, limits=scenario.limits)
     bins = work_of(sample, world)
     busiest = max(sum(bins[at : at + 10]) for at in range(0, len(bins), 10)) / 600
@@ -212,16 +213,7 @@ def stage_of(cell: Cell, size: Size, seed: int, span_s: float | None = None) -> 
     scenario, scale = scenario_for(cell, size)
     trace = trace_of(cell.trace)
     span = size.span_s(trace) if span_s is None else min(span_s, size.span_s(trace))
-    return Stage(
-        scenario=scenario,
-        world=scenario.world(seed),
-        arrivals=_arrivals(cell, size, seed, span, scale),
-    )
-
-
-def _arrivals(cell: Cell, size: Size, seed: int, span_s: float, scale: float) -> Arrivals:
-    scenario, _ = scenario_for(cell, size)
-    return draw_arrivals(trace_of(cell.trace), scenario.lengths, seed=seed, scale=scale, span_s=span_s)
+    return Stages(scenario=scenario, trace=trace, scale=scale, span_s=span).stage(seed)
 
 
 def tuned(cell: Cell, size: Size, names: Sequence[str] = SWEPT) -> dict[str, Setting]:

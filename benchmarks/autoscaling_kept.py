@@ -17,6 +17,8 @@ from autoscaling_figures import Row
 SCORED = "scored"
 """The kind of line that holds the rows of one cell with one seed."""
 
+LEAST = 2
+"""What a line begins with: by what it was worked out, and of which kind it is."""
 ROOMS = ("api", "control", "facts", "load", "planning", "simulate")
 
 
@@ -112,9 +114,11 @@ def last_of(path: Path) -> Matrix:
 
 def _lines(path: Path) -> Iterator[list[Any]]:
     """Whole ones: who is stopped in the midst of one leaves a part of it."""
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8", errors="replace").splitlines():
         with suppress(json.JSONDecodeError):
-            yield json.loads(line)
+            row = json.loads(line)
+            if isinstance(row, list) and len(row) > LEAST:
+                yield row
 
 
 def _cell(row: Row) -> tuple[str, str, str]:

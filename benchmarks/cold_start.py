@@ -24,6 +24,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find one another by bare name
 
+from arguments import count  # noqa: E402
 from cluster.engine import ENVIRONMENT  # noqa: E402
 from cluster.processes import Ports  # noqa: E402
 from engine_at_hand import AtHand, engine_at_hand  # noqa: E402
@@ -149,7 +150,7 @@ def restart(bench: Bench, scratch: Path) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--runs", type=int, default=3, help="starts of each kind")
+    parser.add_argument("--runs", type=count, default=3, help="starts of each kind")
     parser.add_argument("--no-restart", action="store_true", help="leave compilation out")
     chosen = parser.parse_args()
     with engine_at_hand() as engine:

@@ -22,6 +22,7 @@ from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from arguments import count
 from control_fleet import REPLICAS, TICK_S, TURNS, Estate, PlayedPrometheus, played
 from plimsoll.handlers.garbage import collect_seldom
 from plimsoll.prometheus.client import Prometheus
@@ -39,7 +40,9 @@ TICKS = 8
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--deployments", type=int, nargs="+", default=list(SIZES), help="sizes of the fleet")
+    parser.add_argument(
+        "--deployments", type=count, nargs="+", default=list(SIZES), help="sizes of the fleet"
+    )
     parser.add_argument("--json", action="store_true", help="figures as one JSON object")
     options = parser.parse_args(argv)
     found = {size: measured(size) for size in options.deployments}

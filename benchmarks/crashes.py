@@ -17,15 +17,16 @@ from typing import Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare name, as those here do
 
+from arguments import amount, count  # noqa: E402
 from turns.crashes import POINTS, laboratory, matrix  # noqa: E402
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--every", type=int, default=1, help="only each so manieth write")
+    parser.add_argument("--every", type=count, default=1, help="only each so manieth write")
     parser.add_argument("--path", action="append", choices=sorted(POINTS), help="only these; may be repeated")
-    parser.add_argument("--quiet-seconds", type=float, default=60.0, help="no write may come for so long")
+    parser.add_argument("--quiet-seconds", type=amount, default=60.0, help="no write may come for so long")
     chosen = parser.parse_args()
     with laboratory() as cluster, tempfile.TemporaryDirectory() as folder:
         outcome = matrix(

@@ -24,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(1, str(Path(__file__).parents[1] / "e2e"))  # whose programs make the environment
 
+import arguments
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.gpus import GIB, Gpu, gpu_named
@@ -213,12 +214,16 @@ def ask(cases: Sequence[Case], place: Path, version: str) -> Iterator[dict[str, 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--version", default="0.33.0", choices=setup.VERSIONS)
-    parser.add_argument("--model", action="append", help="a model of the catalogue; default: all")
-    parser.add_argument("--gpu", default="H100-SXM-80GB")
-    parser.add_argument("--tensor", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--pipeline", type=int, nargs="+", default=[1])
+    parser.add_argument(
+        "--model", action="append", type=arguments.model, help="a model of the catalogue; default: all"
+    )
+    parser.add_argument("--gpu", type=arguments.gpu, default="H100-SXM-80GB")
+    parser.add_argument("--tensor", type=arguments.count, nargs="+", default=[1, 8])
+    parser.add_argument("--pipeline", type=arguments.count, nargs="+", default=[1])
     parser.add_argument("--kv", nargs="+", default=["auto"], choices=sorted(KV_NAMES))
-    parser.add_argument("--block", type=int, nargs="+", default=[0], help="0: the engine's choice")
+    parser.add_argument(
+        "--block", type=arguments.from_zero, nargs="+", default=[0], help="0: the engine's choice"
+    )
     parser.add_argument("--json", action="store_true")
     told = parser.parse_args()
     place = setup.folder()

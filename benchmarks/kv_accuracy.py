@@ -23,6 +23,7 @@ from typing import Any
 import yaml
 
 import kv_fit
+from arguments import lines_file
 from kv_scores import (
     ConstantsFor,
     exact_in_blocks,
@@ -185,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="+", type=lines_file, metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print one object instead of tables")
     parser.add_argument("--rows", action="store_true", help="list every row: predicted, observed, error")
     parser.add_argument("--fit", action="store_true", help="fit the constants on these files and write them")

@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
+from arguments import lines_file
 from kv_accuracy import without_own_model
 from kv_scores import ConstantsFor, Point, from_config, middle, quantile
 from observations import Case, read
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="+", type=lines_file, metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print one object instead of a table")
     parser.add_argument("--rows", action="store_true", help="list every pair")
     args = parser.parse_args(argv)

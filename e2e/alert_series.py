@@ -20,6 +20,10 @@ WAITING_BESIDE: Final = WAITING.replace("x2k4p", "m7q2z")
 """Of another replica of the same set."""
 WAITING_TRIED: Final = WAITING.replace("0a1b2c3d-7c9f8d6b-x2k4p", "9e8f7a6b-5d4c3b2a-m7q2z")
 """Of a replica of another set."""
+DRAINS_BESIDE: Final = (
+    'plimsoll_runtime_state{namespace="team",pod="chat-0a1b2c3d-7c9f8d6b-m7q2z",state="draining"}'
+)
+"""Whether that other replica drains, as its supervisor says."""
 LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
 TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'

@@ -15,6 +15,7 @@ from plimsoll.alerts.base import WHO, Alert
 from plimsoll.alerts.generate import generated_files
 from plimsoll.alerts.pages import MARK, SECTIONS, alerts_page, runbook
 from plimsoll.alerts.records import (
+    DRAINING,
     FINISHED,
     ITL,
     KV_USAGE,
@@ -37,12 +38,17 @@ from plimsoll.control.situation import NODE_LEAST_S
 from plimsoll.facts.engines import bundled_versions, engine_facts, engine_names, engine_profile
 from plimsoll.handlers.alerted import MOST_ALERTS, PATH
 from plimsoll.prometheus import own
+from plimsoll_runtime.exposition import exposition
+from plimsoll_runtime.said import Said
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "runbooks"
 
 SLOWLY_S = 180.0
 """For a scrape and two groups of rules, each once a minute."""
+
+SUPERVISED = exposition(Said(["vllm", "serve"], 0.0).facts(0.0))
+"""What a supervisor exports."""
 
 every_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 
@@ -115,9 +121,13 @@ def test_an_alert_about_a_resource_tells_which(alert: Alert) -> None:
 
 def test_every_metric_that_rules_name_is_in_the_vocabulary() -> None:
     histograms = {f"{name}{suffix}" for name in _exported() for suffix in ("_bucket", "_count", "_sum")}
-    known = (
-        _exported() | histograms | {metric.name for metric in own.ALL} | {record.name for record in RECORDS}
-    )
+    known = {
+        *_exported(),
+        *histograms,
+        *(metric.name for metric in own.ALL),
+        *(record.name for record in RECORDS),
+        *re.findall(r"plimsoll_runtime_[a-z_]+", SUPERVISED),
+    }
     exprs = [record.expr for record in RECORDS] + [level.expr for alert in ALERTS for level in alert.levels]
     named = {
         word
@@ -126,6 +136,12 @@ def test_every_metric_that_rules_name_is_in_the_vocabulary() -> None:
     }
     assert named - known == set()
     assert len(named) > 20
+
+
+def test_a_pod_drains_by_a_series_that_its_supervisor_exports() -> None:
+    said, _, value = DRAINING.partition(" == ")
+    assert value == "1"
+    assert f"\n{said} " in SUPERVISED
 
 
 @pytest.mark.parametrize("engine", engine_names())

@@ -8,7 +8,8 @@ import pytest
 from plimsoll.cli import drawing
 from plimsoll.cli.remarks import Style
 from plimsoll.cli.report import fleet_report
-from plimsoll.planning.plan import Outcome, Pinning
+from plimsoll.planning.choice.targets import UNATTAINABLE
+from plimsoll.planning.plan import Finding, Outcome, Pinning, Severity
 from tests.cli.plans import fleet, misfit, plan, plan_set
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -45,7 +46,23 @@ def test_an_unknown_price_is_said_and_never_zero(capsys):
 
 
 def test_a_missed_target_stands_out(capsys):
-    assert "TARGET MISSED" in shown(capsys, fleet(plan(sets=(plan_set(meets_slo=False),))))
+    text = shown(capsys, fleet(plan(sets=(plan_set(meets_slo=False),))))
+    assert text.startswith("FITS, MISSES slo  team-a/chat")
+    assert "TARGET MISSED" in text
+
+
+def test_the_target_that_nothing_keeps_is_named_in_the_headline_with_what_would_help(capsys):
+    missed = Finding(
+        severity=Severity.WARNING,
+        reason=UNATTAINABLE,
+        message="no layout keeps slo.itlP99Ms 1",
+        field="slo.itlP99Ms",
+        value="1",
+        remedy="slo.itlP99Ms of 4 or more",
+    )
+    text = shown(capsys, fleet(plan(sets=(plan_set(meets_slo=False),), findings=(missed,))))
+    assert text.startswith("FITS, MISSES slo.itlP99Ms  team-a/chat")
+    assert "slo.itlP99Ms of 4 or more" in text
 
 
 def test_no_prediction_is_no_latency_line(capsys):

@@ -14,7 +14,7 @@ from plimsoll import names
 from plimsoll.cli.simulate_clock import ticks
 from plimsoll.cli.simulate_page import SHEET
 from plimsoll.simulate.compare import Comparison, Result
-from plimsoll.simulate.fidelity import belief_error
+from plimsoll.simulate.fidelity import belief_error, brief_error
 from plimsoll.simulate.policies.registry import KINDS
 from tests.cli.running import Ran, plimsoll
 from tests.cli.test_plan import resource
@@ -79,9 +79,11 @@ def test_text_says_what_was_replayed_what_came_of_it_and_what_it_rests_on(llm: s
         "ready after 130 s",
     ):
         assert words in ran.out
-    assert "left out" in ran.out
-    assert belief_error() in " ".join(ran.out.split())
+    assert brief_error() in " ".join(ran.out.split())
     assert "hindsight" in ran.out
+    notes = ran.out[ran.out.index("\n  note ") :].split("\n  note ")[1:]
+    assert max(note.count("\n") for note in map(str.strip, notes)) < 2, "two lines at most"
+    assert belief_error() in figures(llm, rates, "--routing", "service")["notes"]
 
 
 def test_a_budget_bounds_the_replicas_and_what_is_not_simulated_is_said(requests: str, tmp_path: Path):

@@ -154,7 +154,7 @@ def test_where_no_layout_keeps_the_limits_for_a_single_request_no_number_of_repl
     said = held_back(hopeless, result("plimsoll", 0.0, 48.0, late=[minute(300, 4, 0)]))
     assert "100% with all 4 replicas that there may be: raise scaling.max" in said
     assert said.endswith(
-        "; whatever their number, no layout on these GPUs keeps slo even for a single request, as the plan warns"
+        "; whatever their number, no layout on these GPUs keeps all of slo even for a single request, as the plan warns"
     )
 
 

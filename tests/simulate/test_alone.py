@@ -61,7 +61,9 @@ def test_what_is_beyond_reach_is_late_with_any_number_of_replicas_and_all_else_i
     assert figures.slo_pct == pytest.approx(100 * 510 / 600)
 
 
-@pytest.mark.parametrize(("cached", "said"), [(False, "in time, so"), (True, "cached, so about 90.00%")])
+@pytest.mark.parametrize(
+    ("cached", "said"), [(False, "alone, so that 90.00%"), (True, "cached, so that 90.00%")]
+)
 def test_a_report_says_what_nobody_could_keep(cached: bool, said: str):
     asked = mixed()
     if cached:

@@ -361,3 +361,14 @@ def test_a_set_that_only_stands_by_is_not_told_as_one_that_serves() -> None:
     placed = get_condition(found.conditions, names.PLACED)
     assert placed is not None
     assert placed.message == f"1 x {first.sets[0].layout} on {first.sets[0].hardware}"
+
+
+def test_the_condition_names_the_target_that_no_plan_keeps_and_what_would_help():
+    told = {
+        one.type: one for one in conditions_of(story(pod(), spec={"slo": {"ttftP99Ms": 2000, "itlP99Ms": 1}}))
+    }
+    said = told[names.SLO]
+    assert (said.status, said.reason) == ("False", "Unattainable")
+    assert "keeps slo.itlP99Ms 1 even for a single request" in said.message.replace("also ", "")
+    assert "ms. It is planned all the same, and keeps slo.ttftP99Ms" in said.message
+    assert "slo.itlP99Ms of " in said.message

@@ -39,6 +39,8 @@ SET: Final = "set"
 SAME_SET: Final = f"on ({', '.join((*LABELS, SET))})"
 POD: Final = f"{CLUSTER}, namespace, pod"
 ERROR: Final = ',finished_reason="error"'
+DRAINING: Final = 'plimsoll_runtime_state{state="draining"} == 1'
+"""Pods that are given nothing any more, as their supervisors say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,9 @@ def quantile(share: float, field: str) -> str:
 
 
 def by_set(name: str, how: str, *words: str) -> Record:
-    """One value a set, of its replicas."""
-    told = f'label_replace({series(*words, form=once)}, "{SET}", "$1", "pod", "{SET_OF_POD}")'
+    """One value a set, of those of its replicas that are given requests."""
+    serve = f"{series(*words, form=once)} unless on ({POD}) ({DRAINING})"
+    told = f'label_replace({serve}, "{SET}", "$1", "pod", "{SET_OF_POD}")'
     return Record(name, each(how, told, SET), labels=(SET,))
 
 

@@ -1,6 +1,7 @@
 """One replica has a queue while another of its set has none: the number of replicas is not what is wrong, but who gets the requests.
 
 Replicas of another set tell nothing of it: one that tries a setting may run more at once, and one that a rollout lets go is given nothing.
+Nor does one that drains, whose supervisor says so.
 """
 
 from __future__ import annotations

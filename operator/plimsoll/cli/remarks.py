@@ -17,6 +17,7 @@ from rich.text import Text
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, short
 from plimsoll.cli.ledgers import inputs_text
+from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import (
     Advice,
     Alternative,
@@ -27,7 +28,7 @@ from plimsoll.planning.plan import (
     Severity,
     Value,
 )
-from plimsoll.status.findings import sentence, where
+from plimsoll.status.findings import finding_of, sentence, where
 
 _SEVERITY: Final = {
     Severity.ERROR: ("Error", "bold red"),
@@ -55,6 +56,14 @@ class Style:
 def generates(chosen: PlanSet | None) -> bool:
     """Whether answers are generated token by token. Embeddings and scores are complete after the prefill."""
     return chosen is None or chosen.load.generates
+
+
+def missed_target(plan: Plan) -> str:
+    """What of the latency target is not kept, as the user's field; empty where all of it is, or none is asked for."""
+    said = finding_of(plan, UNATTAINABLE)
+    if said is not None and said.field:
+        return said.field
+    return "slo" if any(chosen.meets_slo is False for chosen in plan.sets) else ""
 
 
 def remarks(plan: Plan, style: Style) -> Iterator[RenderableType]:
@@ -166,6 +175,7 @@ def _advice(advice: Advice) -> Text:
 
 def _finding(finding: Finding, style: Style) -> tuple[str, Text]:
     word, colour = _SEVERITY[finding.severity]
-    helps = style.everything or finding.severity is Severity.ERROR
+    # Of a warning the remedy is left to --all, but a target that is missed is an answer to what was asked.
+    helps = style.everything or finding.severity is Severity.ERROR or finding.reason == UNATTAINABLE
     said = sentence(finding) if helps else where(finding)
     return word, Text.assemble((f"{finding.reason}: ", colour), said)

@@ -14,7 +14,7 @@ from rich.text import Text
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, gib, many, short, spread
 from plimsoll.cli.ledgers import cache_report, memory_report
-from plimsoll.cli.remarks import Style, generates, remarks
+from plimsoll.cli.remarks import Style, generates, missed_target, remarks
 from plimsoll.facts.gpus import GIB
 from plimsoll.planning.plan import FleetPlan, Outcome, Placement, Plan, PlanSet
 
@@ -25,6 +25,7 @@ _OUTCOME_STYLE: Final = {
     Outcome.DOES_NOT_FIT: "bold red",
     Outcome.INVALID: "bold red",
 }
+_MISSED_STYLE: Final = "bold red"
 
 
 def fleet_report(fleet: FleetPlan, style: Style) -> Iterator[RenderableType]:
@@ -58,8 +59,9 @@ def plan_report(plan: Plan, style: Style) -> Iterator[RenderableType]:
 
 
 def _headline(plan: Plan, style: Style) -> Text:
-    outcome = (f"{plan.outcome.value.upper()}  ", _OUTCOME_STYLE[plan.outcome])
-    mark = Text.assemble(outcome, (f"{plan.namespace}/{plan.name}", "bold"))
+    outcome, missed = (plan.outcome.value.upper(), _OUTCOME_STYLE[plan.outcome]), missed_target(plan)
+    misses = (f", MISSES {missed}" if missed else "", _MISSED_STYLE)
+    mark = Text.assemble(outcome, misses, "  ", (f"{plan.namespace}/{plan.name}", "bold"))
     if plan.sets:
         said = " + ".join(f"{chosen.replicas} x {_where(chosen)}" for chosen in plan.sets)
         devices = many(plan.devices, "device")

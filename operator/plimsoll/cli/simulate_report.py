@@ -15,6 +15,7 @@ from plimsoll.cli.simulate_clock import Clock
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.compare import Result, percent
+from plimsoll.simulate.fidelity import brief_error
 from plimsoll.simulate.outcome import Action
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
@@ -50,6 +51,10 @@ RETUNES_FEW: Final = 24
 """Steps; a retune that is kept takes five and more."""
 BUSY_S: Final = 600.0
 START_P50_S: Final = median(STARTS_S)
+BRIEF: Final = 190
+"""Characters of a note on a terminal, about two lines; pages and the JSON form have it whole."""
+PARTS: Final = ("; ", ". ", ": ")
+"""What stands between the parts of a note, of which the first says what matters most."""
 
 
 def simulation_report(report: Report) -> Iterator[RenderableType]:
@@ -81,7 +86,16 @@ def simulation_report(report: Report) -> Iterator[RenderableType]:
             yield ""
             yield from _retunes(one, clock)
     yield ""
-    yield drawing.facts((("note", text) for text in report.notes), width=4)
+    *others, _ = report.notes
+    yield drawing.facts((("note", text) for text in (*map(brief, others), brief_error())), width=4)
+
+
+def brief(note: str) -> str:
+    """As many of a note's parts as two lines hold, from the first on; of one that is too long, as many of its words."""
+    if len(note) <= BRIEF:
+        return note
+    end = max(note.rfind(part, 0, BRIEF) for part in PARTS)
+    return f"{note[: end if end > 0 else note.rfind(' ', 0, BRIEF)]} …"
 
 
 def about(report: Report) -> Iterator[tuple[str, str]]:

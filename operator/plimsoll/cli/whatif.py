@@ -21,7 +21,7 @@ from plimsoll.cli import asking, drawing, inputs
 from plimsoll.cli.asking import Question
 from plimsoll.cli.drawing import count, gib, short
 from plimsoll.cli.errors import BadInput
-from plimsoll.cli.remarks import generates
+from plimsoll.cli.remarks import generates, missed_target
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.planning.plan import FleetPlan, Plan, PlanSet, Severity
@@ -211,6 +211,11 @@ def _told(figure: Figure, show: Callable[[float], str], unit: str = "") -> Calla
     return text
 
 
+def _verdict(plan: Plan) -> str:
+    missed = missed_target(plan)
+    return f"{plan.outcome.value}, misses {missed}" if missed else plan.outcome.value
+
+
 def _layout(plan: Plan) -> str:
     return " + ".join(f"{one.replicas} x {one.layout} on {one.hardware}" for one in plan.sets) or "none"
 
@@ -241,7 +246,7 @@ def _cost(plan: Plan) -> float | None:
 
 
 _FIT: Final[tuple[Row, ...]] = (
-    ("verdict", lambda plan: plan.outcome.value, None),
+    ("verdict", _verdict, None),
     ("layout", _layout, None),
     ("GPUs", _told(_devices, count), _devices),
     ("weights a GPU", _told(_WEIGHTS, gib, " GiB"), _WEIGHTS),

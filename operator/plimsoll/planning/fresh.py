@@ -51,7 +51,9 @@ def fresh_plan(reading: Reading, task: Task, inventory: Inventory, demand: Deman
         outcome, finding = does_not_fit(task.intent, weighed, nearest)
         return without_sets(reading, outcome, *findings, finding, weighed=weighed, nearest=nearest)
     if not weighed.options:
-        task, weighed, missed = nearest_to_target(task, weighed, demand, reading.owner, money=money)
+        task, weighed, missed = nearest_to_target(
+            task, weighed, reading.slots, demand, reading.owner, money=money
+        )
         findings = (*findings, *missed)
     chosen = choose(weighed.options, demand)
     if chosen is None:
@@ -90,8 +92,8 @@ def _with_sets(
 ) -> Plan:
     """A plan with the chosen sets."""
     sets = build_sets(task, chosen, demand, reading.owner)
-    if reading.asks_latency and not task.intent.has_target:
-        # The target was dropped because nothing keeps it.
+    if reading.task is not None and reading.task.intent.targets != task.intent.targets:
+        # All of the target, or a part of it, was dropped because nothing keeps it.
         sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
     needed = chosen.replicas
     if chosen.covered < demand.amount - ROUNDING or needed < demand.least:

@@ -211,7 +211,7 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     parts = [f"{100 * counts[why] / len(late):.0f}% {cures[why]}" for why in cures if counts[why]]
     if not scenario.attainable:
         parts.append(
-            "whatever their number, no layout on these GPUs keeps slo even for a single request, as the plan warns"
+            "whatever their number, no layout on these GPUs keeps all of slo even for a single request, as the plan warns"
         )
     yield f"of the time in which fewer than 99 of 100 were in time, {'; '.join(parts)}"
 

@@ -117,6 +117,16 @@ def short_error() -> str:
     )
 
 
+def brief_error() -> str:
+    """The same on two lines, with the worst that was measured, where there is nothing to open."""
+    loops, gpus = kept().loops, kept().gpu
+    return (
+        f"the simulator is off by {loops.tpot_median_pct:g}% (median) and {loops.tpot_p90_pct:g}% (p90) for TPOT, {loops.ttft_median_pct:g}% and "
+        f"{loops.ttft_p90_pct:g}% for TTFT, and up to {max(one.tpot_most_pct for one in gpus):.0f}% and "
+        f"{max(one.ttft_most_pct for one in gpus):.0f}% from vLLM on GPUs; -o json and docs/evaluation.md have it all"
+    )
+
+
 def belief_error() -> str:
     """How far the planner's step times, and the engine model that goes by them, are from measurements that they had not seen."""
     fitted, loops, real = committed().fitted, kept().loops, kept().real

@@ -104,9 +104,8 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     scenario, notes = report.scenario, []
     if not report.lengths_from_trace and not scenario.lengths_declared:
         notes.append(
-            "the trace holds no lengths and the resource declares none in full: what is missing is assumed "
-            f"(prompts around {scenario.lengths.input.median:.0f} tokens, answers around {scenario.lengths.output.median:.0f}); "
-            "declare spec.workload.inputTokens and outputTokens"
+            f"neither trace nor resource has all lengths: assumed are prompts around {scenario.lengths.input.median:.0f} and answers around "
+            f"{scenario.lengths.output.median:.0f} tokens; declare spec.workload.inputTokens and outputTokens"
         )
     if scenario.slo.ttft_p99_s is None and scenario.slo.itl_p99_s is None:
         notes.append(
@@ -129,9 +128,8 @@ def _scenario_notes(report: Report) -> Sequence[str]:
     if 1000 * late >= asked:
         cached = ", but for those whose beginning is cached" if report.arrivals.prefixes is not None else ""
         notes.append(
-            f"{late:,} of {asked:,} prompts are so long that computing them alone takes more than slo.ttftP99Ms allows: no "
-            f"number of replicas would bring their first tokens in time{cached}, so about {100 * (1 - late / asked):.2f}% is "
-            "the most that can be kept"
+            f"{late:,} of {asked:,} prompts take longer than slo.ttftP99Ms to compute even alone{cached}, so that "
+            f"{100 * (1 - late / asked):.2f}% is about the most that any number of replicas can keep"
         )
     hindsight = sorted(
         {one.policy for ran in report.results.values() for one in ran if KINDS[one.policy].hindsight}
@@ -165,8 +163,8 @@ def _sleep_notes(wake: Wake) -> Sequence[str]:
         else "whoever does writes the annotation at the first of them"
     )
     held = (
-        "while no replica is ready, requests are taken to be held in front of them, without a limit, and handed on in their order as "
-        f"fast as the replicas' queues take them; {told}. A gateway that refuses them instead serves none of those that waited"
+        f"while no replica is ready, requests are taken to be held in front of them, without a limit; {told}. They are handed on in "
+        "their order as fast as the replicas' queues take them. A gateway that refuses them instead serves none of those that waited"
     )
     return held, "policies beside plimsoll keep a replica: what of them can sleep is not simulated"
 

@@ -8,13 +8,13 @@ from tests.planning.asking import LLAMA_70B, R1, deployment, planned, pool
 @pytest.mark.parametrize(
     ("model", "slo", "why"),
     [
-        (LLAMA_70B, {"ttftP99Ms": 2000, "itlP99Ms": 2}, "no limit: the target cannot be kept"),
+        (LLAMA_70B, {"ttftP99Ms": 2, "itlP99Ms": 2}, "no limit: the target cannot be kept"),
         (R1, {"ttftP99Ms": 2000}, "no limit: the target cannot be kept"),
         (LLAMA_70B, {"itlP99Ms": 50}, "no limit: there is no TTFT target"),
         (LLAMA_70B, {}, "no limit: there is no TTFT target"),
     ],
     ids=[
-        "gaps too short for these GPUs",
+        "first tokens too soon for these GPUs",
         "a model that fits nowhere",
         "only gaps promised",
         "nothing promised",

@@ -115,8 +115,13 @@ class Intent:
         return "output token" if self.generates else "request"
 
     @property
+    def targets(self) -> tuple[int | None, int | None]:
+        """Of first tokens, and of the gaps between tokens."""
+        return self.ttft_ms, self.itl_ms
+
+    @property
     def has_target(self) -> bool:
-        return self.ttft_ms is not None or self.itl_ms is not None
+        return any(target is not None for target in self.targets)
 
 
 def read_intent(namespace: str, name: str, spec: LLMDeploymentSpec, source_of: SourceOf) -> Intent:

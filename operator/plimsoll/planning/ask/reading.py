@@ -72,10 +72,6 @@ class Reading:
     """What the presets in force advise."""
 
     @property
-    def asks_latency(self) -> bool:
-        return self.task is not None and self.task.intent.has_target
-
-    @property
     def errs(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 

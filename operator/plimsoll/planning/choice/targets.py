@@ -1,75 +1,182 @@
-"""What to run when no layout keeps the latency target: the one that comes nearest to it, with a finding that says so."""
+"""What to run when no layout keeps all of the latency target: the layout that comes nearest to what cannot be kept, among those that keep
+the rest, with a finding that says so."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
-from plimsoll.planning.choice.candidate import Candidate, evaluate, room_for
-from plimsoll.planning.choice.cheapest import Demand, allowed, option_of
-from plimsoll.planning.choice.weighing import Weighed
+from plimsoll.planning.choice.candidate import Candidate, evaluate, predictor, room_for
+from plimsoll.planning.choice.cheapest import Demand, Option, allowed, option_of
+from plimsoll.planning.choice.weighing import Weighed, weigh
 from plimsoll.planning.load import Performance
+from plimsoll.planning.placing.placement import Slot
 from plimsoll.planning.plan import Finding, Severity
 
 UNATTAINABLE: Final = "Unattainable"
 """The reason of the finding, for whoever goes by it."""
+TTFT: Final = "slo.ttftP99Ms"
+ITL: Final = "slo.itlP99Ms"
 
 
-def distance(intent: Intent, performance: Performance) -> float:
-    """How many times its target the worse of the two predicted latencies is."""
-    ratios = [0.0]
-    if intent.ttft_ms is not None:
-        ratios.append(performance.ttft_ms.high / intent.ttft_ms)
-    if intent.itl_ms is not None:
-        ratios.append(performance.tpot_ms.high / intent.itl_ms)
-    return max(ratios)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Missed:
+    """A target that is not kept: what is asked, and the most that a single request is predicted to take."""
+
+    field: str
+    asked: int
+    predicted_ms: float
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted_ms / self.asked
+
+    @property
+    def figure(self) -> str:
+        return f"{self.predicted_ms:,.{1 if self.field == ITL else 0}f} ms"
+
+    @property
+    def told(self) -> str:
+        return f"{self.figure} for {self.field} {self.asked:,}"
+
+    @property
+    def least(self) -> str:
+        """The least target that it would keep."""
+        return f"{self.field} of {ceil(self.predicted_ms):,} or more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """One layout that keeps what is left of the target."""
+
+    task: Task
+    """With only those targets that it keeps."""
+    weighed: Weighed
+    option: Option
+    missed: tuple[_Missed, ...]
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        candidate = self.option.candidate
+        return (
+            not self.option.room,
+            max(one.ratio for one in self.missed),
+            candidate.gpu_hours,
+            candidate.layout,
+            candidate.slot.order,
+        )
 
 
 def nearest_to_target(
-    task: Task, weighed: Weighed, demand: Demand, owner: str, *, money: bool
+    task: Task, weighed: Weighed, slots: Sequence[Slot], demand: Demand, owner: str, *, money: bool
 ) -> tuple[Task, Weighed, tuple[Finding, ...]]:
-    """Where no layout keeps the target even for one request: the candidate nearest to it, weighed again as if there were no target."""
-    intent = task.intent
-    predicted = [(c, c.at_most) for c in weighed.candidates if c.at_most is not None]
-    best, performance = min(
-        predicted,
-        key=lambda pair: (
-            not min(allowed(pair[0], demand), room_for(pair[0], owner)),
-            distance(intent, pair[1]),
-            pair[0].gpu_hours,
-            pair[0].layout,
-            pair[0].slot.order,
-        ),
-    )
-    open_ended = replace(task, intent=replace(intent, ttft_ms=None, itl_ms=None))
-    again = evaluate(open_ended, best.slot, best.shape, best.layout)
-    option = None
-    if isinstance(again, Candidate):
-        option = option_of(open_ended, again, demand, room_for(again, owner), money=money)
-    if option is None:
-        return task, weighed, ()
+    """Where no layout keeps the target even for one request: the nearest candidate, weighed again as if there were no target but what
+    it keeps."""
+    for left in _left_of(task.intent):
+        ways = [
+            way
+            for intent in left
+            for way in _ways(task, intent, weighed, slots, demand=demand, owner=owner, money=money)
+        ]
+        if ways:
+            best = min(ways, key=lambda way: way.order)
+            return (
+                best.task,
+                replace(best.weighed, options=(best.option,)),
+                (_unattainable(best),),
+            )
+    return task, weighed, ()
+
+
+def _left_of(intent: Intent) -> Iterator[tuple[Intent, ...]]:
+    """What may be left of the target, most of it first: one of two, then nothing."""
+    if intent.ttft_ms is not None and intent.itl_ms is not None:
+        yield replace(intent, itl_ms=None), replace(intent, ttft_ms=None)
+    yield (replace(intent, ttft_ms=None, itl_ms=None),)
+
+
+def _ways(
+    task: Task,
+    left: Intent,
+    weighed: Weighed,
+    slots: Sequence[Slot],
+    *,
+    demand: Demand,
+    owner: str,
+    money: bool,
+) -> Iterator[_Way]:
+    """Layouts that keep what is left of the target."""
+    eased = replace(task, intent=left)
+    tried = weighed
+    if left.has_target:
+        # The cheapest that miss the whole target may keep nothing of it; those that keep this part were perhaps not looked at.
+        tried = weigh(eased, slots, demand, owner, money=money)
+    seen = {(one.slot.order, one.layout): one for one in (*weighed.candidates, *tried.candidates)}
+    looked: Iterable[Candidate] = seen.values()
+    if not left.has_target:
+        # All of them keep nothing, so the nearest is known without another look at each.
+        predicted = [(one, one.at_most) for one in looked if one.at_most is not None]
+        looked = (
+            [min(predicted, key=lambda pair: _nearness(pair[0], pair[1], task.intent, demand, owner))[0]]
+            if predicted
+            else ()
+        )
+    for one in looked:
+        again = evaluate(eased, one.slot, one.shape, one.layout)
+        if not isinstance(again, Candidate) or again.at_most is None:
+            continue
+        option = option_of(eased, again, demand, room_for(again, owner), money=money)
+        if option is not None:
+            alone = predictor(eased, again.slot, again.layout, again.settings, again.ledger)(1)
+            missed = tuple(_missed(task.intent, left, alone))
+            yield _Way(task=eased, weighed=tried, option=option, missed=missed)
+
+
+def _nearness(
+    candidate: Candidate, alone: Performance, asked: Intent, demand: Demand, owner: str
+) -> tuple[object, ...]:
+    """The key by which candidates come that keep nothing of the target, the nearest first."""
+    nothing = replace(asked, ttft_ms=None, itl_ms=None)
     return (
-        open_ended,
-        replace(weighed, options=(option,)),
-        (_unattainable(intent, option.candidate, performance),),
+        not min(allowed(candidate, demand), room_for(candidate, owner)),
+        max(one.ratio for one in _missed(asked, nothing, alone)),
+        candidate.gpu_hours,
+        candidate.layout,
+        candidate.slot.order,
     )
 
 
-def _unattainable(intent: Intent, best: Candidate, performance: Performance) -> Finding:
-    promised = []
-    if intent.ttft_ms is not None:
-        promised.append(f"TTFT {performance.ttft_ms.high:,.0f} ms for slo.ttftP99Ms {intent.ttft_ms:,}")
-    if intent.itl_ms is not None:
-        promised.append(f"ITL {performance.tpot_ms.high:,.1f} ms for slo.itlP99Ms {intent.itl_ms:,}")
+def _missed(asked: Intent, left: Intent, alone: Performance) -> Iterator[_Missed]:
+    """The targets that are given up, as a request that is alone would take them."""
+    if asked.ttft_ms is not None and left.ttft_ms is None:
+        yield _Missed(field=TTFT, asked=asked.ttft_ms, predicted_ms=alone.ttft_ms.high)
+    if asked.itl_ms is not None and left.itl_ms is None:
+        yield _Missed(field=ITL, asked=asked.itl_ms, predicted_ms=alone.tpot_ms.high)
+
+
+def _unattainable(best: _Way) -> Finding:
+    kept, missed, candidate = best.task.intent, best.missed, best.option.candidate
+    alone = missed[0] if len(missed) == 1 else None
+    no_layout, target, end = "no layout on these GPUs keeps", "the target", ""
+    if alone is not None:
+        target = f"{alone.field} {alone.asked:,}"
+    for field, asked in ((TTFT, kept.ttft_ms), (ITL, kept.itl_ms)):
+        if asked is not None:
+            no_layout = f"no layout on these GPUs that keeps {field} {asked:,} also keeps"
+            end = f", and keeps {field}"
+    told = " and ".join(one.told for one in missed) if alone is None else alone.figure
     return Finding(
         severity=Severity.WARNING,
         reason=UNATTAINABLE,
         message=(
-            f"no layout on these GPUs keeps the target even for a single request; the nearest, {best.layout} on "
-            f"{best.slot.hardware}, is predicted at up to {' and '.join(promised)}. It is planned all the same"
+            f"{no_layout} {target} even for a single request; the nearest, {candidate.layout} on {candidate.slot.hardware}, "
+            f"is predicted at up to {told}. It is planned all the same{end}"
         ),
-        field="slo",
-        remedy="a longer target, faster GPUs, or a smaller or quantized model",
+        field="slo" if alone is None else alone.field,
+        value=None if alone is None else str(alone.asked),
+        remedy=f"{' and '.join(one.least for one in missed)}, faster GPUs, or a smaller or quantized model",
     )

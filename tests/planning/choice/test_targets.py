@@ -1,0 +1,70 @@
+"""Targets that nothing keeps: what is planned then, and what is said of it."""
+
+import re
+
+import pytest
+
+from plimsoll.planning.choice.targets import UNATTAINABLE
+from tests.planning.asking import LLAMA, deployment, finding, planned, pool, reasons
+
+MODEST = {"requestsPerSecond": "10", "inputTokens": {"p50": 512}, "outputTokens": {"p50": 256}}
+FLEET = (pool(nodes=1), pool("L4-24GB", 1, 16))
+
+
+def asking(**slo):
+    return planned(deployment(LLAMA, workload=MODEST, slo=slo), *FLEET)
+
+
+def test_a_target_that_can_be_kept_is_kept_beside_one_that_cannot():
+    made = asking(ttftP99Ms=500, itlP99Ms=1)
+    (chosen,) = made.sets
+    assert chosen.performance.ttft_ms.high <= 500
+    without = asking(itlP99Ms=1)
+    assert chosen.max_concurrency < without.sets[0].max_concurrency, "first tokens in time limit what runs"
+    assert {value.name: value.source for value in made.values}["max_queued_requests"] == "slo.ttftP99Ms"
+
+
+@pytest.mark.parametrize(
+    ("slo", "missed", "kept"),
+    [
+        ({"ttftP99Ms": 500, "itlP99Ms": 1}, "slo.itlP99Ms", "slo.ttftP99Ms"),
+        ({"ttftP99Ms": 5, "itlP99Ms": 60}, "slo.ttftP99Ms", "slo.itlP99Ms"),
+    ],
+)
+def test_the_target_that_cannot_be_kept_is_named_with_what_was_asked_and_what_is_kept(slo, missed, kept):
+    made = asking(**slo)
+    found = finding(made, UNATTAINABLE)
+    assert (found.field, found.value) == (missed, str(slo[missed.removeprefix("slo.")]))
+    assert f"{missed} {found.value}" in found.message
+    assert found.message.endswith(f"and keeps {kept}")
+    assert missed in found.remedy
+    assert made.sets[0].meets_slo is False
+
+
+@pytest.mark.parametrize("slo", [{"itlP99Ms": 1}, {"ttftP99Ms": 5}, {"ttftP99Ms": 500, "itlP99Ms": 1}])
+def test_the_target_that_would_help_is_kept_when_it_is_asked_for(slo):
+    found = finding(asking(**slo), UNATTAINABLE)
+    name, least = found.field.removeprefix("slo."), least_of(found)
+    again = asking(**slo | {name: least})
+    assert UNATTAINABLE not in reasons(again)
+    assert again.sets[0].meets_slo is True
+
+
+def test_where_no_target_can_be_kept_all_are_named():
+    found = finding(asking(ttftP99Ms=5, itlP99Ms=1), UNATTAINABLE)
+    assert (found.field, found.value) == ("slo", None)
+    assert "slo.ttftP99Ms 5" in found.message
+    assert "slo.itlP99Ms 1" in found.message
+    assert found.message.endswith("planned all the same")
+
+
+def test_targets_that_only_together_are_too_much_lose_the_one_that_is_missed_by_less():
+    first = least_of(finding(asking(ttftP99Ms=1), UNATTAINABLE))
+    gaps = least_of(finding(asking(itlP99Ms=1), UNATTAINABLE))
+    made = asking(ttftP99Ms=first, itlP99Ms=gaps)
+    if UNATTAINABLE in reasons(made):
+        assert finding(made, UNATTAINABLE).field in ("slo.itlP99Ms", "slo.ttftP99Ms")
+
+
+def least_of(found):
+    return int(re.findall(r"of ([\d,]+) or more", found.remedy)[0].replace(",", ""))
