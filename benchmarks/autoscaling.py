@@ -68,7 +68,12 @@ def main() -> int:
     except (BadTrace, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
-    size = Size(replicas=options.replicas, days=options.days, routing=Routing(options.routing))
+    size = Size(
+        replicas=options.replicas,
+        days=options.days,
+        routing=Routing(options.routing),
+        closes=options.connections == "closed",
+    )
     cells = [
         Cell(trace=trace, model=model, gpu=gpu)
         for trace in traces
@@ -96,6 +101,7 @@ def main() -> int:
                     ],
                     "tuned": settings,
                     "routing": size.routing,
+                    "connections": options.connections,
                     "error": belief_error(),
                     "seconds": round(seconds, 1),
                 }
@@ -140,6 +146,12 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--days", type=amount, help="of longer traces (default: all)")
     parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
+    parser.add_argument(
+        "--connections",
+        choices=("closed", "kept"),
+        default="closed",
+        help="to a Service: closed after each answer, as engines do that Plimsoll starts (default), or kept for minutes",
+    )
     parser.add_argument("--jobs", type=count, default=os.cpu_count() or 1)
     parser.add_argument(
         "--resume", type=Path, metavar="FILE", help="keep what is done here, and go on from it"

@@ -76,6 +76,8 @@ class Size:
     days: float | None
     """Of a longer trace; None is all of it."""
     routing: Routing
+    closes: bool = True
+    """Whether engines close connections after each answer, as they do unless an admin says otherwise."""
 
     def span_s(self, trace: Trace) -> float:
         return trace.span_s if self.days is None else min(trace.span_s, self.days * DAY_S)
@@ -163,7 +165,7 @@ def _scenario(cell: Cell, size: Size) -> Scenario:
     scenario = _planned(cell, spec, inventory)
     ready = size.replicas * 3 // 2
     hardware = replace(scenario.hardware, ready=ready, growing=scenario.most - ready)
-    return replace(scenario, hardware=hardware)
+    return replace(scenario, hardware=hardware, closes=size.closes)
 
 
 def _planned(cell: Cell, spec: dict[str, Any], inventory: Inventory) -> Scenario:

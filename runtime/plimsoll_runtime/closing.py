@@ -14,7 +14,11 @@ from typing import Any, Callable, Final
 
 FLAG: Final = "--middleware"
 NAME: Final = "plimsoll_runtime.closing.Closing"
-_SERVERS: Final = (("vllm", "serve"), ("-m", "vllm.entrypoints.openai.api_server"))
+_SERVERS: Final = (
+    ("vllm", "serve"),
+    ("vllm.entrypoints.cli.main", "serve"),
+    ("-m", "vllm.entrypoints.openai.api_server"),
+)
 _PATH: Final = "PYTHONPATH"
 
 _Message = MutableMapping[str, Any]

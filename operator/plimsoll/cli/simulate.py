@@ -103,7 +103,7 @@ class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before 
     type=click.Choice([*(str(one) for one in Routing), "both"]),
     default="both",
     show_default=True,
-    help="A Service, where connections stay with their replica, or an InferencePool.",
+    help="A Service, which chooses a replica by chance, or an InferencePool, which chooses the least loaded.",
 )
 @click.option(
     "--days",

@@ -17,6 +17,7 @@ from plimsoll.cli.fleets import FleetChoice
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
+from plimsoll.render.spreading import closes
 from plimsoll.simulate.advice import better_plan
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.from_plan import CannotSimulate, scenario_of
@@ -73,6 +74,7 @@ def asked_for(
             restarts=snapshot.config.restarts,
             provision=provision_of(snapshot.config.node_classes),
             interval_s=float(snapshot.config.control.interval_seconds),
+            closes=closes(reading.task.intent.spec if reading.task else deployment.spec, snapshot.config),
         )
     except CannotSimulate as error:
         why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]

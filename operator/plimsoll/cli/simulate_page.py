@@ -21,13 +21,13 @@ from plimsoll.cli.simulate_report import (
     HEADS,
     LISTED,
     RETUNES,
-    ROUTERS,
     WORLDS,
     about,
     beside,
     over_worlds,
     replayed,
     retune_row,
+    router,
     row,
     set_to,
     whole_list,
@@ -73,7 +73,7 @@ def simulation_page(report: Report) -> str:
     title = f"{report.scenario.name}: replayed {replayed(report)}"
     said = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about(report))
     tables = "".join(
-        f"<h2>{escape(ROUTERS[routing])}</h2>{_tables(report, results)}"
+        f"<h2>{escape(router(report, routing))}</h2>{_tables(report, results)}"
         for routing, results in report.results.items()
     )
     if report.several:
@@ -97,7 +97,7 @@ def _story(report: Report, one: Result) -> str:
         f"<h3>{escape(chart.title)}</h3>{_svg(chart, report.arrivals.span_s, one, clock)}"
         for chart in _charts(report, one)
     )
-    heading = f"{one.policy} ({set_to(one)}), {ROUTERS[report.headline]}"
+    heading = f"{one.policy} ({set_to(one)}), {router(report, report.headline)}"
     return f"<h2>{escape(heading)}</h2>{charts}{_actions(one, clock)}{_retunes(one, clock)}"
 
 

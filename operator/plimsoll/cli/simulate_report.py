@@ -39,10 +39,6 @@ HEADS: Final = (
 SLEPT: Final = ("POLICY", "SLEPT", "HOURS ASLEEP", "GPU-HOURS SAVED", "WAITED", "WAIT P50, P99, MOST S")
 WORLDS: Final = ("POLICY", "BEHIND", "99% KEPT", "SLO % LEAST, MIDDLE, MOST", "GPU-HOURS LEAST, MIDDLE, MOST")
 SETS: Final = ("POLICY", "SET", "REPLICAS", "GPU-HOURS", "COST", "ANSWERED")
-ROUTERS: Final = {
-    Routing.SERVICE: "behind a Service: connections stay with the replica they found",
-    Routing.POOL: "behind an InferencePool: each request to the least loaded replica",
-}
 RETUNES: Final = ("AT", "SETTING", "STEP", "WHY")
 FEW: Final = 12
 LISTED: Final = 500
@@ -57,12 +53,21 @@ PARTS: Final = ("; ", ". ", ": ")
 """What stands between the parts of a note, of which the first says what matters most."""
 
 
+def router(report: Report, routing: Routing) -> str:
+    """A heading."""
+    if routing is Routing.POOL:
+        return "behind an InferencePool: each request to the least loaded replica"
+    if report.scenario.closes:
+        return "behind a Service: engines close connections, so each request finds a replica anew, by chance"
+    return "behind a Service: connections stay with the replica they found"
+
+
 def simulation_report(report: Report) -> Iterator[RenderableType]:
     yield Text(report.scenario.name, style="bold")
     yield drawing.facts(about(report), width=9)
     for routing, results in report.results.items():
         yield ""
-        yield Text(ROUTERS[routing], style="bold")
+        yield Text(router(report, routing), style="bold")
         yield drawing.figures(HEADS, (row(one) for one in results))
         for heads, rows in beside(report, results):
             yield ""

@@ -54,11 +54,12 @@ def scenario_of(
     restarts: Restarts = USUAL,
     provision: Mapping[str, float] = NO_CLASSES,
     interval_s: float = SCRAPE_S,
+    closes: bool = False,
 ) -> Scenario:
     """The plan's sets, alone in their fleet and with the whole budget of their namespace; what is left out is said.
 
     `limits` are that budget, `restarts` bound retunes, `provision` is how long a node of each class takes to come, and `interval_s`
-    lies between two decisions. `further` gives the sets that the plan would grow onto once its own find no more devices; it is
+    lies between two decisions, `closes` says that engines close connections after each answer. `further` gives the sets that the plan would grow onto once its own find no more devices; it is
     asked only where that can come to pass.
     """
     task = reading.task
@@ -111,6 +112,7 @@ def scenario_of(
         up_window_s=up_window_s(scaling.up_window_seconds, interval_s),
         down_window_s=None if down is None else float(down),
         interval_s=interval_s,
+        closes=closes,
         zero=None if fixed is not None else _wake(scaling),
         price_per_gpu_hour=_price(chosen),
         sets=sets,

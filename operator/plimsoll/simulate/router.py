@@ -1,7 +1,7 @@
-"""Which replica a request reaches: a Service, where a connection stays with the replica it found, or an InferencePool.
+"""Which replica a request reaches: a Service, which chooses for each connection, or an InferencePool, which chooses for each request.
 
-A new replica behind a Service fills only as clients connect anew; an InferencePool sends each request to the replica with
-the fewest in flight, as of a moment ago.
+A Service takes any ready replica by chance. Where connections are kept, a new replica fills only as clients connect anew; where engines close
+them after each answer, it gets its share at once. An InferencePool takes the replica with the fewest in flight, as of a moment ago.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Service:
         self._random = Random(f"clients {world.seed}")  # noqa: S311 - repeatable by its seed
         self._connections = world.clients.connections
         self._lifetime = world.clients.lifetime_s
+        self._closed = world.clients.closed
         self._to: list[Instance | None] = [None] * self._connections
         self._until = [0.0] * self._connections
         self._version = -1
@@ -44,6 +45,8 @@ class Service:
         ready = estate.ready
         if not ready:
             return None
+        if self._closed:
+            return ready[int(random.random() * len(ready))]
         if estate.version != self._version:
             self._version = estate.version
             self._ready = frozenset(map(id, ready))

@@ -12,7 +12,7 @@ from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.several import Played
 from plimsoll.simulate.steps import Limits, StepTimes
 from plimsoll.simulate.tuning import Tunable
-from plimsoll.simulate.world import SCRAPE_S, Hardware, World, draw_world
+from plimsoll.simulate.world import SCRAPE_S, Clients, Hardware, World, draw_world
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,8 @@ class Scenario:
     down_window_s: float | None
     interval_s: float = SCRAPE_S
     """Between two decisions of our law."""
+    closes: bool = False
+    """Whether engines close connections after each answer, so that a Service chooses for each request."""
     zero: Wake | None = None
     """Set where it may sleep; `least` is then what policies keep that cannot send it to sleep."""
     price_per_gpu_hour: float | None = None
@@ -95,6 +97,7 @@ class Scenario:
             slo=self.slo,
             hardware=self.hardware,
             crashes_per_replica_day=crashes_per_replica_day,
+            clients=Clients(closed=self.closes),
             allowed=self.sets[0].site.allowed if self.sets else None,
             beside=tuple(one.site for one in self.sets[1:]),
         )

@@ -29,11 +29,16 @@ DECIDE_AFTER_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Who calls a Service: connections stay with the replica they found, and only new ones find new replicas."""
+    """Who calls a Service: connections stay with the replica they found, and only new ones find new replicas. Where engines close them after
+    each answer, each request finds one anew."""
 
+    closed: bool = False
     connections: int = 200
     lifetime_s: float = 300.0
     """Mean; a client then connects again, to any ready replica."""
+
+
+KEPT: Final = Clients()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +129,7 @@ def draw_world(
     slo: Slo,
     hardware: Hardware,
     crashes_per_replica_day: float = 0.0,
+    clients: Clients = KEPT,
     allowed: int | None = None,
     beside: Sequence[Site] = (),
 ) -> World:
@@ -140,6 +146,7 @@ def draw_world(
         slo=slo,
         hardware=hardware,
         crashes_per_replica_day=crashes_per_replica_day,
+        clients=clients,
         allowed=allowed,
         beside=tuple(others),
     )
