@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +30,7 @@ from supervised import PATIENCE_SECONDS, Supervised, Told
 pytestmark = pytest.mark.real_engine
 
 GRACE_SECONDS: Final = 240
+CLIENTS, EACH = 8, 12
 LONG_ANSWER: Final = 300
 """Tokens: seconds of an engine on CPUs."""
 GIB: Final = 1 << 30
@@ -40,6 +45,49 @@ def supervised(tmp_path: Path) -> Iterator[Supervised]:
     one = Supervised(python, build(tmp_path / NAME), tmp_path)
     yield one
     one.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connections:
+    answered: int
+    opened: int
+    for_scrapes: int
+
+
+class Keeping(http.client.HTTPConnection):
+    """Keeps its connection for as long as the server lets it, and counts how many it took."""
+
+    opened = 0
+
+    def connect(self) -> None:
+        self.opened += 1
+        super().connect()
+
+    def read(self, method: str, path: str, body: str | None = None) -> int:
+        self.request(method, path, body, {"Content-Type": "application/json"})
+        answer = self.getresponse()
+        answer.read()
+        return answer.status
+
+
+def _connections(supervised: Supervised, model: Path, told: Told) -> Connections:
+    """What several clients at once, and one that scrapes, see of an engine."""
+    supervised.start(model, told)
+    supervised.serving()
+    clients = [Keeping("127.0.0.1", supervised.port) for _ in range(CLIENTS)]
+    scraper = Keeping("127.0.0.1", supervised.port)
+    body = json.dumps({"model": "dense", "prompt": [5, 6, 7], "max_tokens": 2})
+
+    def answered(client: Keeping) -> int:
+        return sum(client.read("POST", "/v1/completions", body) == HTTPStatus.OK for _ in range(EACH))
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        answers = sum(pool.map(answered, clients))
+    assert {scraper.read("GET", "/metrics") for _ in range(3)} == {HTTPStatus.OK}
+    opened = sum(client.opened for client in clients)
+    for each in (*clients, scraper):
+        each.close()
+    return Connections(answered=answers, opened=opened, for_scrapes=scraper.opened)
 
 
 def started(supervised: Supervised, folder: Path, *words: str) -> None:
@@ -70,6 +118,20 @@ def test_a_start_is_measured_and_an_answer_that_runs_when_all_is_to_end_is_finis
         assert [bool(answer.result()) for answer in answers] == [True] * 4
     assert supervised.process.wait(PATIENCE_SECONDS) == 0
     assert not supervised.message.exists()
+
+
+def test_told_so_the_engine_closes_connections_after_answers_and_clients_that_keep_them_lose_none(
+    supervised: Supervised,
+    tmp_path: Path,
+) -> None:
+    """Without it the engine keeps them, so this is the supervisor's doing."""
+    model = models.dense().write(tmp_path / "dense")
+    kept = _connections(supervised, model, Told())
+    supervised.close()
+    closed = _connections(supervised, model, Told(own=("--close-connections",)))
+    assert (kept.answered, closed.answered) == (CLIENTS * EACH, CLIENTS * EACH)
+    assert (kept.opened, closed.opened) == (CLIENTS, CLIENTS * EACH)
+    assert (kept.for_scrapes, closed.for_scrapes) == (1, 1)
 
 
 def test_a_worker_that_is_killed_ends_the_engine_with_that_reason_and_all_of_it_is_gone(

@@ -76,10 +76,10 @@ def routes(which: Which, prefix: str = "") -> list[web.RouteDef]:
         return web.json_response(_models(which(request)))
 
     async def completions(request: web.Request) -> web.StreamResponse:
-        return await _answer(request, which(request), chat=False)
+        return _closing(await _answer(request, which(request), chat=False), which(request))
 
     async def chat(request: web.Request) -> web.StreamResponse:
-        return await _answer(request, which(request), chat=True)
+        return _closing(await _answer(request, which(request), chat=True), which(request))
 
     return [
         web.get(f"{prefix}/health", health),
@@ -101,13 +101,19 @@ def _models(instance: Instance) -> dict[str, Any]:
     }
 
 
+def _closing(response: web.StreamResponse, instance: Instance) -> web.StreamResponse:
+    if instance.told.closes and not response.prepared:
+        response.force_close()
+    return response
+
+
 async def _answer(request: web.Request, instance: Instance, *, chat: bool) -> web.StreamResponse:
     try:
         wanted = _wanted(await request.json(), instance, chat=chat)
         tokens = instance.answer(wanted.input_tokens, wanted.output_tokens, wanted.prefix)
         async with aclosing(tokens):
             if wanted.stream:
-                return await _stream(request, wanted, tokens)
+                return await _stream(request, wanted, tokens, closes=instance.told.closes)
             return await _whole(wanted, tokens)
     except json.JSONDecodeError as error:
         return _refusal(Problem(400, "BadRequestError", f"the body is no JSON: {error}"))
@@ -215,8 +221,12 @@ async def _whole(wanted: Wanted, tokens: AsyncIterator[int]) -> web.Response:
     return web.json_response(body)
 
 
-async def _stream(request: web.Request, wanted: Wanted, tokens: AsyncIterator[int]) -> web.StreamResponse:
+async def _stream(
+    request: web.Request, wanted: Wanted, tokens: AsyncIterator[int], *, closes: bool
+) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+    if closes:
+        response.force_close()
     name, kind = _name(wanted), "chat.completion.chunk" if wanted.chat else "text_completion"
 
     async def send(choices: list[dict[str, Any]], count: int | None) -> None:

@@ -24,6 +24,7 @@ from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.speed.performance import Replica
 from plimsoll.simulate.steps import Limits, step_times
+from plimsoll_runtime import closing
 from standin.argv import CONFIGURATION, FlagsRefused, Words, read
 from standin.told import Told
 
@@ -55,6 +56,7 @@ def started(
         version=version,
         model=words.text("--served-model-name") or words.model or otherwise.model,
         drain_s=float(words.number("--shutdown-timeout") or 0),
+        closes=closing.NAME in words.values.get(closing.FLAG, ()),
         cache=_cache(words),
     )
     if gpu is None or model is None:
@@ -70,7 +72,8 @@ def told_of(pod: Mapping[str, Any], otherwise: Told, gpu: str | None = None) -> 
     engine = next((one for one in containers if one.get("name") == ENGINE), containers[0])
     words = [*(engine.get("command") or ()), *(engine.get("args") or ())]
     if "--" in words:
-        words = words[words.index("--") + 1 :]
+        own, words = words[: words.index("--")], words[words.index("--") + 1 :]
+        words = [*words, *(closing.WORDS if "--close-connections" in own else ())]
     if "serve" in words:
         words = words[words.index("serve") + 1 :]
     found = _VERSION.search(str(engine.get("image", "")))

@@ -38,6 +38,8 @@ class Told:
     """What the flags say of the cache, beyond what the limits do."""
     drain_s: float = 0.0
     """--shutdown-timeout."""
+    closes: bool = False
+    """Whether an answer closes its connection: --middleware, with the supervisor's."""
 
     @property
     def facts(self) -> EngineFacts:

@@ -14,6 +14,7 @@ from typing import Any, Callable, Final
 
 FLAG: Final = "--middleware"
 NAME: Final = "plimsoll_runtime.closing.Closing"
+WORDS: Final = (FLAG, NAME)
 _SERVERS: Final = (
     ("vllm", "serve"),
     ("vllm.entrypoints.cli.main", "serve"),
@@ -58,7 +59,7 @@ def told(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[tuple[s
     ours = str(Path(__file__).parents[1])
     theirs = environment.get(_PATH)
     path = f"{theirs}:{ours}" if theirs else ours
-    return (*argv, FLAG, NAME), {**environment, _PATH: path}
+    return (*argv, *WORDS), {**environment, _PATH: path}
 
 
 def _serves(argv: Sequence[str]) -> bool:

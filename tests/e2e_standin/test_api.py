@@ -140,3 +140,31 @@ def test_a_death_cuts_the_stream():
 
     with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ClientOSError)):
         virtually(asyncio.wait_for(work(), 60))
+
+
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_answer_closes_its_connection_where_the_engine_is_told_to_and_a_scrape_never_does(
+    *, closes: bool, stream: bool
+):
+    async def work() -> tuple[bool, bool, bool]:
+        async with (
+            serving(replace(TOLD, closes=closes)) as (_, connector),
+            aiohttp.ClientSession(connector=connector()) as session,
+        ):
+            body = {"prompt": [1, 2, 3], "max_tokens": 2, "stream": stream}
+
+            async def closed(how: str, path: str, **said: Any) -> bool:
+                # The connector itself asks for a close in each request unless another header says otherwise.
+                kept = {"Connection": "keep-alive"}
+                async with session.request(how, f"http://tiny{path}", headers=kept, **said) as response:
+                    await response.read()
+                    return response.headers.get("Connection") == "close"
+
+            return (
+                await closed("POST", "/v1/completions", json=body),
+                await closed("POST", "/v1/completions", json={}),
+                await closed("GET", "/metrics"),
+            )
+
+    assert virtually(work()) == (closes, closes, False)

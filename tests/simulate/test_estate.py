@@ -136,6 +136,15 @@ def test_behind_a_service_a_new_replica_fills_as_connections_are_made_anew():
     assert later == pytest.approx(1 / 3, abs=0.06)
 
 
+def test_where_engines_close_connections_a_new_replica_has_its_share_at_once():
+    made = estate(2, clients=Clients(closed=True))
+    router = Service(made)
+    loads(router, 2000, 0.0)
+    made.tell(3, 2000.0)
+    made.happen(made.next_at)
+    assert loads(router, 3000, 2100.0)["replica-0002"] / 3000 == pytest.approx(1 / 3, abs=0.03)
+
+
 def test_clients_of_a_replica_that_leaves_connect_elsewhere_at_once():
     made = estate(3)
     router = Service(made)

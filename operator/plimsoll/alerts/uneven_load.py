@@ -16,9 +16,9 @@ UNEVEN_LOAD: Final = Alert(
     name="UnevenLoad",
     summary=f"One replica of {WHO} has a queue while another has none.",
     description=(
-        "{{ $value | humanize }} requests wait at one replica, and hardly any at another, which has room for them: clients keep their connections open, "
-        "and a Service leaves these where they are. Have a router that knows queues choose (spec.networking.gateway.endpointPicker), or clients "
-        "connect anew every minute or so. More replicas get requests only from those that do."
+        "{{ $value | humanize }} requests wait at one replica, and hardly any at another, which has room for them: a Service knows no queue, and leaves "
+        "connections that clients keep where they are. Have a router that knows queues choose (spec.networking.gateway.endpointPicker), or, where the "
+        "admin keeps engines from it (runtime.closeConnections), have them close connections. More replicas get requests only from clients that connect."
     ),
     levels=(
         Level(

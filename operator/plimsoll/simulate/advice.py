@@ -203,7 +203,7 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
         "tuning.mode 'off' leaves settings as planned",
         STARTING: f"while replicas were starting: {sooner} them there before the load, and a faster start helps as much",
         UNEVEN: "while one replica had a queue and another had none: a router that knows queues (networking.gateway.endpointPicker) evens that "
-        f"out{'' if scenario.closes else ', as do clients that connect anew every minute'}",
+        f"out{'' if scenario.closes else ', as do engines that close connections (runtime.closeConnections in the config of the admin)'}",
         RISING: f"while the load asked for more and scaling.upWindowSeconds ({scenario.up_window_s:,.0f}) was waited for: a shorter one "
         "has them come sooner",
         OTHER: "with every replica that was asked for ready: a lone long prompt, a burst of seconds, or a plan that is too slow for slo",
