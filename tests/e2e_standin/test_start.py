@@ -83,7 +83,7 @@ def test_a_pod_with_a_supervisor_says_it_too():
     told = told_of({"spec": {"containers": [{"name": "sidecar", "image": "x:1.2.3"}, engine]}}, OTHERWISE)
     assert told is not None
     assert (told.version, told.model, told.limits.max_num_seqs, told.closes) == ("0.33.0", "m", 4, False)
-    engine["command"].insert(-4, "--close-connections")
+    engine["command"] = [*supervised[:-1], "--close-connections", "--", "vllm", "serve", "m"]
     told = told_of({"spec": {"containers": [engine]}}, OTHERWISE)
     assert told is not None
     assert told.closes
