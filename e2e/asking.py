@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 import time
@@ -9,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -84,6 +86,26 @@ class Engine:
             return urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS)
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{what}: {error.code} {error.read().decode()}") from None
+
+
+class Keeping(http.client.HTTPConnection):
+    """A client that keeps its connection for as long as the server lets it, as most do, and counts how many it took."""
+
+    opened = 0
+
+    def connect(self) -> None:
+        self.opened += 1
+        super().connect()
+
+    def complete(self, model: str, prompt: list[int], tokens: int) -> bool:
+        return self.read("POST", "/v1/completions", json.dumps(_asked(model, prompt, tokens)))
+
+    def read(self, method: str, path: str, body: str | None = None) -> bool:
+        """Whether it is answered well."""
+        self.request(method, path, body, {"Content-Type": "application/json"})
+        answer = self.getresponse()
+        answer.read()
+        return answer.status == HTTPStatus.OK
 
 
 def _asked(model: str, prompt: str | list[int], tokens: int) -> dict[str, Any]:

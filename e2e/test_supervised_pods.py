@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 import models
-from asking import Engine, Users
+from asking import Engine, Keeping, Users
 from cluster import Cluster
 from cluster.images import VLLM_CPU, VLLM_CPU_VERSION, Recipe
 from common import eventually
@@ -31,6 +32,9 @@ LONG_TOKENS: Final = 1000
 ADAPTER: Final = "support"
 OTHER: Final = "legal"
 PROMPT: Final = [5, 6, 7]
+SPREAD: Final = 48
+"""Requests of one client."""
+ANSWERED: Final = re.compile(r"^vllm:request_success_total\{.*\} (\S+)$", re.MULTILINE)
 KILL: Final = """
 import contextlib, os, pathlib
 for one in pathlib.Path("/proc").glob("[0-9]*"):
@@ -231,6 +235,36 @@ def test_a_ramp_at_a_real_engine_teaches_the_plan_of_a_second_deployment_of_its_
     assert served.items() <= desk.deployments().items(), "what serves is not touched"
     desk.cluster.api.delete(desk.path("second"))
     assert eventually(lambda: desk.deployments() == served), desk.deployments()
+
+
+def test_one_client_that_keeps_its_connection_is_answered_by_each_replica_behind_a_service(
+    desk: Desk, serving: str, claim: str
+) -> None:
+    desk.apply(serving, **spec(claim), replicas=2)
+    assert eventually(lambda: len(answering(desk)) == 2, START_SECONDS), desk.items("v1/pods")
+    url = behind(desk, serving).url
+    client = Keeping(url.removeprefix("http://"))
+    before = answering(desk)
+    assert all(client.complete("tiny", PROMPT, 2) for _ in range(SPREAD))
+    client.close()
+    assert client.opened == SPREAD
+    assert eventually(lambda: sum(answering(desk).values()) - sum(before.values()) == SPREAD)
+    took = {name: count - before[name] for name, count in answering(desk).items()}
+    # By chance: of a million such runs fewer than one leaves a replica so few.
+    assert min(took.values()) >= SPREAD // 6, took
+    desk.apply(serving, **spec(claim))
+    assert eventually(lambda: len(desk.items("v1/pods")) == 1, START_SECONDS), desk.items("v1/pods")
+
+
+def answering(desk: Desk) -> dict[str, int]:
+    """Requests that each ready pod has answered so far."""
+    found = {}
+    for pod in desk.pods():
+        said = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
+        if said.get("Ready") == "True":
+            metrics = Engine(url=f"http://{pod['status']['podIP']}:8000").metrics()
+            found[pod["metadata"]["name"]] = sum(map(int, map(float, ANSWERED.findall(metrics))))
+    return found
 
 
 def test_a_change_to_an_image_of_the_user_s_own_under_load_cuts_no_answer_however_long(

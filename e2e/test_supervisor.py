@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 import models
-from asking import Engine
+from asking import Engine, Keeping
 from build import NAME, build
 from cluster.binaries import Places
 from cluster.binaries.progress import Progress
@@ -54,36 +51,19 @@ class Connections:
     for_scrapes: int
 
 
-class Keeping(http.client.HTTPConnection):
-    """Keeps its connection for as long as the server lets it, and counts how many it took."""
-
-    opened = 0
-
-    def connect(self) -> None:
-        self.opened += 1
-        super().connect()
-
-    def read(self, method: str, path: str, body: str | None = None) -> int:
-        self.request(method, path, body, {"Content-Type": "application/json"})
-        answer = self.getresponse()
-        answer.read()
-        return answer.status
-
-
 def _connections(supervised: Supervised, model: Path, told: Told) -> Connections:
     """What several clients at once, and one that scrapes, see of an engine."""
     supervised.start(model, told)
     supervised.serving()
     clients = [Keeping("127.0.0.1", supervised.port) for _ in range(CLIENTS)]
     scraper = Keeping("127.0.0.1", supervised.port)
-    body = json.dumps({"model": "dense", "prompt": [5, 6, 7], "max_tokens": 2})
 
     def answered(client: Keeping) -> int:
-        return sum(client.read("POST", "/v1/completions", body) == HTTPStatus.OK for _ in range(EACH))
+        return sum(client.complete("dense", [5, 6, 7], 2) for _ in range(EACH))
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         answers = sum(pool.map(answered, clients))
-    assert {scraper.read("GET", "/metrics") for _ in range(3)} == {HTTPStatus.OK}
+    assert all(scraper.read("GET", "/metrics") for _ in range(3))
     opened = sum(client.opened for client in clients)
     for each in (*clients, scraper):
         each.close()

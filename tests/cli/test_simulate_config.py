@@ -59,3 +59,21 @@ def test_the_law_looks_as_often_as_the_admin_says_and_others_as_they_do(rising: 
     assert {action["at"] % 120 for action in other["actions"]} > {5}
     assert ours["settings"]["interval_s"] == 120
     assert "interval_s" not in json.loads(simulated(tmp_path, rising, "-o", "json"))["results"][0]["settings"]
+
+
+@pytest.mark.parametrize(
+    ("config", "closed", "said"),
+    [
+        ({}, True, "engines close connections, so each request finds a replica anew"),
+        ({"runtime": {"closeConnections": False}}, False, "connections stay with the replica they found"),
+        ({"runtime": {"enabled": False}}, False, "connections stay with the replica they found"),
+    ],
+    ids=["as it comes", "kept by the admin", "no supervisor that closes them"],
+)
+def test_a_service_is_played_as_the_admin_lets_engines_keep_or_close_connections(
+    rising: str, tmp_path: Path, config: dict[str, Any], closed: bool, said: str
+):
+    asked = ("--routing", "service", "--days", "0.01")
+    data = json.loads(simulated(tmp_path, rising, *asked, "-o", "json", **nodes(), **config))
+    assert data["world"]["clients"]["closed"] is closed
+    assert said in " ".join(simulated(tmp_path, rising, *asked, **nodes(), **config).split())
