@@ -24,7 +24,6 @@ from plimsoll.planning.memory.ledger import Ledger, Verdict, build_ledger
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.speed.performance import Replica
 from plimsoll.simulate.steps import Limits, step_times
-from plimsoll_runtime import closing
 from standin.argv import CONFIGURATION, FlagsRefused, Words, read
 from standin.told import Told
 
@@ -35,6 +34,8 @@ TYPICAL_TOKENS: Final = 1024
 """Lengths at which step times are made straight lines."""
 TOKEN_BYTES: Final = 128 << 10
 """Of a token in the cache of a model that nothing is known of; only the words of a refusal have it."""
+CLOSING: Final = ("--middleware", "plimsoll_runtime.closing.Closing")
+"""What the supervisor tells an engine that is to close connections."""
 _VERSION: Final = re.compile(r"[:@]v?(\d+\.\d+\.\d+)")
 
 
@@ -56,7 +57,7 @@ def started(
         version=version,
         model=words.text("--served-model-name") or words.model or otherwise.model,
         drain_s=float(words.number("--shutdown-timeout") or 0),
-        closes=closing.NAME in words.values.get(closing.FLAG, ()),
+        closes=CLOSING[1] in words.values.get(CLOSING[0], ()),
         cache=_cache(words),
     )
     if gpu is None or model is None:
@@ -73,7 +74,7 @@ def told_of(pod: Mapping[str, Any], otherwise: Told, gpu: str | None = None) -> 
     words = [*(engine.get("command") or ()), *(engine.get("args") or ())]
     if "--" in words:
         own, words = words[: words.index("--")], words[words.index("--") + 1 :]
-        words = [*words, *(closing.WORDS if "--close-connections" in own else ())]
+        words = [*words, *(CLOSING if "--close-connections" in own else ())]
     if "serve" in words:
         words = words[words.index("serve") + 1 :]
     found = _VERSION.search(str(engine.get("image", "")))
