@@ -30,7 +30,10 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 class Closing:
     """Middleware, as ASGI has it: says `connection: close` in answers to what a model is asked. The server then closes the connection after the
-    answer's last byte, and the client knows it beforehand, so no request is sent into a connection that closes."""
+    answer's last byte, and the client knows it beforehand, so no request is sent into a connection that closes.
+
+    An answer to a request that was not read to its end, as a refused key is, keeps its connection: if it were closed while the client still
+    sends, the client would be told of a broken connection and might never read why."""
 
     def __init__(self, app: _App) -> None:
         self._app = app
@@ -42,13 +45,21 @@ class Closing:
             await self._app(scope, receive, send)
             return
 
+        whole = False
+
+        async def reading() -> _Message:
+            nonlocal whole
+            message = await receive()
+            whole = whole or (message["type"] == "http.request" and not message.get("more_body", False))
+            return message
+
         async def closing(message: _Message) -> None:
-            if message["type"] == "http.response.start":
+            if whole and message["type"] == "http.response.start":
                 theirs = [one for one in message.get("headers", ()) if bytes(one[0]).lower() != b"connection"]
                 message = {**message, "headers": [*theirs, (b"connection", b"close")]}
             await send(message)
 
-        await self._app(scope, receive, closing)
+        await self._app(scope, reading, closing)
 
 
 def told(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
