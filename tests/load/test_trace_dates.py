@@ -69,7 +69,11 @@ def test_when_a_trace_began_is_known_by_such_dates_too():
 
 @pytest.mark.parametrize(
     ("written", "year"),
-    [("01/Jul/1995:00:00:01 -0400", 1995), ("10/Oct/2000:13:55:36 -0700", 2000), ("10-OCT-26 13:55:36", 2026)],
+    [
+        ("01/Jul/1995:00:00:01 -0400", 1995),
+        ("10/Oct/2000:13:55:36 -0700", 2000),
+        ("10-OCT-26 13:55:36", 2026),
+    ],
 )
 def test_a_log_of_another_century_began_in_its_own(written: str, year: int):
     began = requests(written, written).began

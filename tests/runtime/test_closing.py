@@ -99,6 +99,33 @@ def test_another_program_in_its_place_is_told_nothing(argv):
     assert closing.told(argv, {"HOME": "/tmp"}) == (argv, {"HOME": "/tmp"})
 
 
+@pytest.mark.parametrize(("said", "told"), [("1", False), ("0", True), ("", True)])
+def test_a_front_end_that_is_no_python_is_told_nothing_as_it_ends_at_a_middleware(said, told):
+    words, _ = closing.told(("vllm", "serve", "m"), {"VLLM_USE_RUST_FRONTEND": said})
+    assert (words[-2:] == closing.WORDS) is told
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("#!/opt/venv/bin/python3.12", True),
+        ("#!/opt/venv/bin/python3.12 -I", False),
+        ("#!/usr/bin/env -S python3 -s -sE", False),
+        ("#!/opt/venv/bin/python -s", True),
+        ("#!/bin/sh", True),
+    ],
+)
+def test_an_engine_whose_python_takes_no_variables_is_told_nothing_as_it_would_not_find_it(
+    tmp_path, first, told
+):
+    program = tmp_path / "vllm"
+    program.write_text(f"{first}\nimport sys\n")
+    program.chmod(0o755)
+    for word in ("vllm", str(program)):
+        words, _ = closing.told((word, "serve", "m"), {"PATH": str(tmp_path)})
+        assert (words[-2:] == closing.WORDS) is told
+
+
 def test_the_engines_python_finds_the_middleware_in_the_supervisors_own_file(packed: Path, tmp_path: Path):
     """Behind what the image has on its path already, and without any other package."""
     asked = f"import sys; sys.path.insert(0, {str(packed)!r}); from plimsoll_runtime import closing; "

@@ -39,7 +39,9 @@ def test_what_has_an_engine_close_connections_hides_nothing_from_the_look_at_the
 ):
     """Python finds our middleware by the variable that may also choose another torch, of which the CUDA would not be known."""
     runs = []
-    monkeypatch.setattr(command, "_run", lambda options, said, members, need, kept: runs.append((options, need)))
+    monkeypatch.setattr(
+        command, "_run", lambda options, said, members, need, kept: runs.append((options, need))
+    )
     own = ["serve", "--port=0", "--close-connections", "--"]
     main([*own, "vllm", "serve", "m"], image(tmp_path, TORCH))
     main([*own, "vllm", "serve", "m"], {**image(tmp_path / "other", TORCH), "PYTHONPATH": "/opt/torch"})
