@@ -160,12 +160,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
-    if told.close_connections:
-        argv, environment = closing.told(argv, environment)
-    said = Said(argv, time.monotonic())
+    # What is looked at is judged by the words and variables that the pod has: those for the middleware change nothing of it.
+    told_argv, told_environment = (
+        closing.told(argv, environment) if told.close_connections else (argv, environment)
+    )
+    said = Said(told_argv, time.monotonic())
     options = Options(
-        argv=argv,
-        environment=environment,
+        argv=told_argv,
+        environment=told_environment,
         grace=told.grace,
         hang=told.hang_seconds,
         message=told.termination_log,

@@ -41,6 +41,10 @@ def test_a_longer_note_ends_where_a_part_of_it_does(end: str):
     assert brief(f"{first}{end}{'more ' * BRIEF}") == f"{first} …"
 
 
+def test_a_longer_note_does_not_end_with_what_only_leads_to_what_follows():
+    assert brief(f"the plan warns: too few. What helps: {'more ' * BRIEF}") == "the plan warns: too few …"
+
+
 def test_a_note_without_parts_ends_between_words():
     told = brief("word " * BRIEF)
     assert len(told) <= BRIEF + 2

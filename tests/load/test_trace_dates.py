@@ -67,6 +67,20 @@ def test_when_a_trace_began_is_known_by_such_dates_too():
     assert found.began.isoformat() == "2026-11-12T23:30:00"
 
 
+@pytest.mark.parametrize(
+    ("written", "year"),
+    [
+        ("01/Jul/1995:00:00:01 -0400", 1995),
+        ("10/Oct/2000:13:55:36 -0700", 2000),
+        ("10-OCT-26 13:55:36", 2026),
+    ],
+)
+def test_a_log_of_another_century_began_in_its_own(written: str, year: int):
+    began = requests(written, written).began
+    assert began is not None
+    assert began.year == year
+
+
 def test_the_order_is_found_however_far_down_the_line_is_that_tells_it_and_is_said():
     found = requests(*["01/02/2026 00:00"] * 3000, "13/02/2026 00:00")
     assert list(found.lines)[-1].at == 12 * 86400

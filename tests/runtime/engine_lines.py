@@ -271,6 +271,7 @@ LINES: dict[str, tuple[Said, ...]] = {
         Said("NoEngine", "imports", "/usr/bin/python3: No module named vllm", "no engine"),
         Said("NoEngine", "imports", "ModuleNotFoundError: No module named 'vllm'", "no engine"),
         Said("NoEngine", "imports", "FileNotFoundError: [Errno 2] No such file or directory: 'ray'", "'ray'"),
+        Said("MissingLibrary", "server", "ModuleNotFoundError: No module named 'plimsoll_runtime'", "does not look where $PYTHONPATH says"),
         Said("MissingLibrary", "imports", "ModuleNotFoundError: No module named 'cv2'", "cv2"),
         Said("MissingLibrary", "engine", "ImportError: libnuma.so.1: cannot open shared object file: No such file or directory", "libnuma.so.1"),
         Said("Driver", "imports", "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory", "libcuda.so.1"),

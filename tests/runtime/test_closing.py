@@ -13,17 +13,22 @@ import pytest
 from plimsoll_runtime import closing
 
 
-async def answered(scope: dict[str, Any], *headers: tuple[bytes, bytes]) -> list[dict[str, Any]]:
-    """What the server is sent where the application answers with these headers."""
+async def answered(
+    scope: dict[str, Any], *headers: tuple[bytes, bytes], parts: int = 2, read: int = 2
+) -> list[dict[str, Any]]:
+    """What the server is sent where the application answers with these headers, once it has read so many parts of a request."""
     sent: list[dict[str, Any]] = []
+    left = iter(range(parts - 1, -1, -1))
 
-    async def application(_scope: Any, _receive: Any, send: Any) -> None:
+    async def application(_scope: Any, receive: Any, send: Any) -> None:
+        for _ in range(read):
+            await receive()
         await send({"type": "http.response.start", "status": 200, "headers": list(headers)})
         await send({"type": "http.response.body", "body": b"one", "more_body": True})
         await send({"type": "http.response.body", "body": b"two"})
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request"}
+        return {"type": "http.request", "body": b"...", "more_body": bool(next(left))}
 
     async def send(message: Any) -> None:
         sent.append(dict(message))
@@ -44,6 +49,13 @@ def test_an_answer_of_the_model_says_that_its_connection_closes_and_is_the_same_
         "headers": [LENGTH, (b"connection", b"close")],
     }
     assert [one["body"] for one in body] == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("read", [0, 1])
+def test_a_request_that_is_refused_before_it_is_read_keeps_its_connection(read):
+    """A server that closes while the client still sends resets the connection, and the client never reads that its key is wrong."""
+    start, *_ = asyncio.run(answered(HTTP, LENGTH, read=read))
+    assert start["headers"] == [LENGTH]
 
 
 def test_what_the_application_itself_says_of_the_connection_is_said_once():
@@ -85,6 +97,33 @@ def test_each_way_to_start_vllms_server_is_told_behind_its_own_words(argv):
 @pytest.mark.parametrize("argv", [("sleep", "600"), ("python3", "server.py"), ("vllm", "bench"), ("serve",)])
 def test_another_program_in_its_place_is_told_nothing(argv):
     assert closing.told(argv, {"HOME": "/tmp"}) == (argv, {"HOME": "/tmp"})
+
+
+@pytest.mark.parametrize(("said", "told"), [("1", False), ("0", True), ("", True)])
+def test_a_front_end_that_is_no_python_is_told_nothing_as_it_ends_at_a_middleware(said, told):
+    words, _ = closing.told(("vllm", "serve", "m"), {"VLLM_USE_RUST_FRONTEND": said})
+    assert (words[-2:] == closing.WORDS) is told
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("#!/opt/venv/bin/python3.12", True),
+        ("#!/opt/venv/bin/python3.12 -I", False),
+        ("#!/usr/bin/env -S python3 -s -sE", False),
+        ("#!/opt/venv/bin/python -s", True),
+        ("#!/bin/sh", True),
+    ],
+)
+def test_an_engine_whose_python_takes_no_variables_is_told_nothing_as_it_would_not_find_it(
+    tmp_path, first, told
+):
+    program = tmp_path / "vllm"
+    program.write_text(f"{first}\nimport sys\n")
+    program.chmod(0o755)
+    for word in ("vllm", str(program)):
+        words, _ = closing.told((word, "serve", "m"), {"PATH": str(tmp_path)})
+        assert (words[-2:] == closing.WORDS) is told
 
 
 def test_the_engines_python_finds_the_middleware_in_the_supervisors_own_file(packed: Path, tmp_path: Path):

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from plimsoll_runtime import VERSION
+from plimsoll_runtime import VERSION, closing, command
 from plimsoll_runtime.command import main
+from tests.runtime.test_cuda import TORCH, image
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,20 @@ def test_of_a_model_that_was_to_be_read_no_reason_takes_the_place(tmp_path, capf
     assert main(["facts", "pvc://a/b", "--later", f"--termination-log={message}"], {}) == 2
     assert not message.exists()
     assert "unrecognized arguments: --later" in capfd.readouterr().err
+
+
+def test_what_has_an_engine_close_connections_hides_nothing_from_the_look_at_the_machine(
+    tmp_path, monkeypatch
+):
+    """Python finds our middleware by the variable that may also choose another torch, of which the CUDA would not be known."""
+    runs = []
+    monkeypatch.setattr(
+        command, "_run", lambda options, said, members, need, kept: runs.append((options, need))
+    )
+    own = ["serve", "--port=0", "--close-connections", "--"]
+    main([*own, "vllm", "serve", "m"], image(tmp_path, TORCH))
+    main([*own, "vllm", "serve", "m"], {**image(tmp_path / "other", TORCH), "PYTHONPATH": "/opt/torch"})
+    (options, need), (_, unknown) = runs
+    assert options.argv == ("vllm", "serve", "m", *closing.WORDS)
+    assert options.environment["PYTHONPATH"]
+    assert (need.cuda, unknown.cuda) == ((13, 0), None)

@@ -49,8 +49,9 @@ BUSY_S: Final = 600.0
 START_P50_S: Final = median(STARTS_S)
 BRIEF: Final = 190
 """Characters of a note on a terminal, about two lines; pages and the JSON form have it whole."""
-PARTS: Final = ("; ", ". ", ": ")
-"""What stands between the parts of a note, of which the first says what matters most."""
+PARTS: Final = (("; ", ". "), (": ",))
+"""What stands between the parts of a note, of which the first says what matters most: what leads to a part says nothing without it, so a
+note ends there only where it has no other end."""
 
 
 def router(report: Report, routing: Routing) -> str:
@@ -99,7 +100,8 @@ def brief(note: str) -> str:
     """As many of a note's parts as two lines hold, from the first on; of one that is too long, as many of its words."""
     if len(note) <= BRIEF:
         return note
-    end = max(note.rfind(part, 0, BRIEF) for part in PARTS)
+    ends = (max(note.rfind(part, 0, BRIEF) for part in parts) for parts in PARTS)
+    end = next((one for one in ends if one > 0), 0)
     return f"{note[: end if end > 0 else note.rfind(' ', 0, BRIEF)]} …"
 
 

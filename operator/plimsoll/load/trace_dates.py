@@ -80,7 +80,7 @@ def order_in(text: str) -> Order | None:
 
 def same_in_both(text: str) -> bool:
     found = _WRITTEN.fullmatch(_plain(text))
-    return found is not None and len({order.date(found) for order in _fitting(found)}) == 1
+    return found is not None and _are_same(_fitting(found), found)
 
 
 def read_date(text: str, order: Order | None = None) -> datetime:
@@ -99,13 +99,12 @@ def read_date(text: str, order: Order | None = None) -> datetime:
         return _read_by_itself(plain)
     if found["mark"] == ".":
         return _made(found, *Order.DAY_FIRST.date(found))
-    own = _only_order(found)
-    if order is not None and own is not None and own is not order:
-        raise OtherOrder(f"a date as {order}")
     fitting = _fitting(found)
+    if order is not None and len(fitting) == 1 and fitting[0] is not order:
+        raise OtherOrder(f"a date as {order}")
     if not fitting:
         raise ValueError("no day of any month")
-    if order is None and not same_in_both(plain):
+    if order is None and not _are_same(fitting, found):
         raise TwoReadings(_both(found))
     return _made(found, *(order or fitting[0]).date(found))
 
@@ -120,10 +119,8 @@ def _read_by_itself(plain: str) -> datetime:
     named = next((found for form in _NAMED if (found := form.fullmatch(bare)) is not None), None)
     if named is None:
         return _iso(plain)
-    year = int(named["year"])
-    return _made(
-        named, year if year > CENTURY else year + CENTURY, _month_called(named["month"]), int(named["day"])
-    )
+    year = int(named["year"]) + (CENTURY if len(named["year"]) < len("2026") else 0)
+    return _made(named, year, _month_called(named["month"]), int(named["day"]))
 
 
 def _month_called(name: str) -> int:
@@ -158,6 +155,10 @@ def _fitting(found: re.Match[str]) -> list[Order]:
     if not _is_short(found):
         return [one for one in (Order.MONTH_FIRST, Order.DAY_FIRST) if _is_day(*one.date(found))]
     return [one for one in Order if one.date(found)[0] >= CENTURY + SINCE and _is_day(*one.date(found))]
+
+
+def _are_same(orders: list[Order], found: re.Match[str]) -> bool:
+    return len({order.date(found) for order in orders}) == 1
 
 
 def _is_day(_: int, month: int, day: int) -> bool:

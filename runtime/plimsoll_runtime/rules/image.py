@@ -20,6 +20,12 @@ IMAGE = (
     ),
     rule(
         "MissingLibrary",
+        r"No module named 'plimsoll_runtime",
+        "the engine's Python does not look where $PYTHONPATH says, and so does not find what has it close connections: {line}",
+        "runtime.closeConnections: false in the operator's config, or an image whose vllm passes $PYTHONPATH on",
+    ),
+    rule(
+        "MissingLibrary",
         r"(?P<what>lib[\w.+-]+\.so[\w.]*): (?:cannot open shared object file|file too short|invalid ELF header)"
         r"|error while loading shared libraries|'_OpNamespace' '_C\w*' object has no attribute"
         r"|CUDA error: no kernel image is available|Failed to find C compiler|nvcc: not found|RuntimeError: Could not find nvcc"

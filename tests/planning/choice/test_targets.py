@@ -50,6 +50,31 @@ def test_the_target_that_would_help_is_kept_when_it_is_asked_for(slo):
     assert again.sets[0].meets_slo is True
 
 
+LONG = {"requestsPerSecond": "1", "inputTokens": {"p50": 4000}, "outputTokens": {"p50": 16}}
+
+
+@pytest.mark.parametrize("slo", [{"ttftP99Ms": 114, "itlP99Ms": 24}, {"ttftP99Ms": 123, "itlP99Ms": 8}])
+def test_where_one_target_is_kept_only_without_the_other_no_figure_says_that_both_are(slo):
+    """Steps that are short enough for those who wait for their next token compute a long prompt too slowly."""
+    found = finding(planned(deployment(LLAMA, workload=LONG, slo=slo), *FLEET), UNATTAINABLE)
+    assert found.field == "slo.itlP99Ms"
+    assert "predicted" not in found.message
+    assert "too short for slo.ttftP99Ms" in found.message
+    assert least_of(found) > slo["itlP99Ms"]
+    again = planned(deployment(LLAMA, workload=LONG, slo=slo | {"itlP99Ms": least_of(found)}), *FLEET)
+    assert UNATTAINABLE not in reasons(again)
+
+
+def test_of_two_targets_that_are_missed_the_remedy_is_one_that_helps():
+    fleet = (pool("L4-24GB", 4, 4), pool("A100-SXM-80GB", 4, 2))
+    asked = {"ttftP99Ms": 26, "itlP99Ms": 3}
+    found = finding(planned(deployment(LLAMA, workload=LONG, slo=asked), *fleet), UNATTAINABLE)
+    least = {name: int(said) for name, said in re.findall(r"slo\.(\w+) of (\d+) or more", found.remedy)}
+    assert least.keys() == asked.keys()
+    again = planned(deployment(LLAMA, workload=LONG, slo=least), *fleet)
+    assert UNATTAINABLE not in reasons(again)
+
+
 def test_where_no_target_can_be_kept_all_are_named():
     found = finding(asking(ttftP99Ms=5, itlP99Ms=1), UNATTAINABLE)
     assert (found.field, found.value) == ("slo", None)

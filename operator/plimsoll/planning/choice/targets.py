@@ -21,6 +21,10 @@ UNATTAINABLE: Final = "Unattainable"
 """The reason of the finding, for whoever goes by it."""
 TTFT: Final = "slo.ttftP99Ms"
 ITL: Final = "slo.itlP99Ms"
+DOUBLINGS: Final = 9
+"""How often a gap between tokens is doubled until one is long enough beside a target of first tokens."""
+PRECISION: Final = 20
+"""Part of it to which the least is found then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +48,9 @@ class _Missed:
         return f"{self.figure} for {self.field} {self.asked:,}"
 
     @property
-    def least(self) -> str:
-        """The least target that it would keep."""
-        return f"{self.field} of {ceil(self.predicted_ms):,} or more"
+    def least(self) -> int:
+        """The least target that it would keep by itself."""
+        return ceil(self.predicted_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +162,38 @@ def _missed(asked: Intent, left: Intent, alone: Performance) -> Iterator[_Missed
         yield _Missed(field=ITL, asked=asked.itl_ms, predicted_ms=alone.tpot_ms.high)
 
 
+def _helping(best: _Way) -> dict[str, int | None]:
+    """The least targets that the layout keeps, with those that it keeps already; None where no gap between tokens is long enough.
+
+    By itself a request may keep a target that it misses beside another one: steps that are short enough for those who wait for their next token
+    compute a long prompt too slowly. So gaps that are long enough are looked for."""
+    missed, ttft_ms = {one.field: one for one in best.missed}, best.task.intent.ttft_ms
+    found: dict[str, int | None] = {field: one.least for field, one in missed.items()}
+    if ITL not in missed or (ttft_ms is None and TTFT not in missed):
+        return found
+    first = ttft_ms if ttft_ms is not None else missed[TTFT].least
+    asked, least = missed[ITL].asked, missed[ITL].least
+    if least > asked and _keeps(best, first, least):
+        return found
+    low = max(asked, least)
+    high = next(
+        (gap for gap in (low << one for one in range(1, DOUBLINGS)) if _keeps(best, first, gap)), None
+    )
+    while high is not None and high - low > max(1, low // PRECISION):
+        middle = (low + high) // 2
+        low, high = (low, middle) if _keeps(best, first, middle) else (middle, high)
+    return {**found, ITL: high}
+
+
+def _keeps(best: _Way, ttft_ms: int, itl_ms: int) -> bool:
+    candidate = best.option.candidate
+    task = replace(best.task, intent=replace(best.task.intent, ttft_ms=ttft_ms, itl_ms=itl_ms))
+    again = evaluate(task, candidate.slot, candidate.shape, candidate.layout)
+    return isinstance(again, Candidate) and again.most > 0
+
+
 def _unattainable(best: _Way) -> Finding:
-    kept, missed, candidate = best.task.intent, best.missed, best.option.candidate
+    kept, missed, candidate, helping = best.task.intent, best.missed, best.option.candidate, _helping(best)
     alone = missed[0] if len(missed) == 1 else None
     no_layout, target, end = "no layout on these GPUs keeps", "the target", ""
     if alone is not None:
@@ -169,14 +203,21 @@ def _unattainable(best: _Way) -> Finding:
             no_layout = f"no layout on these GPUs that keeps {field} {asked:,} also keeps"
             end = f", and keeps {field}"
     told = " and ".join(one.told for one in missed) if alone is None else alone.figure
+    nearest = f"is predicted at up to {told}"
+    if alone is not None and alone.predicted_ms <= alone.asked:
+        nearest = f"would have to compute prompts in steps too short for {TTFT}"
     return Finding(
         severity=Severity.WARNING,
         reason=UNATTAINABLE,
         message=(
             f"{no_layout} {target} even for a single request; the nearest, {candidate.layout} on {candidate.slot.hardware}, "
-            f"is predicted at up to {told}. It is planned all the same{end}"
+            f"{nearest}. It is planned all the same{end}"
         ),
         field="slo" if alone is None else alone.field,
         value=None if alone is None else str(alone.asked),
-        remedy=f"{' and '.join(one.least for one in missed)}, faster GPUs, or a smaller or quantized model",
+        remedy=f"{' and '.join(_longer(field, least) for field, least in helping.items())}, faster GPUs, or a smaller or quantized model",
     )
+
+
+def _longer(field: str, least: int | None) -> str:
+    return f"a longer {field}" if least is None else f"{field} of {least:,} or more"
