@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,12 +10,14 @@ import pytest
 
 from plimsoll.api.conditions import set_condition
 from plimsoll.control.decision import Told
+from plimsoll.control.zero import METRICS_MISSING
 from plimsoll.prometheus.wakes import Woken
+from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.loop.patience import AWAKE_S, Patience
 from plimsoll.reconcile.world import World
 from plimsoll.status.live import AWAKE
 from tests.reconcile.loop.test_fleet_budget import names_a_preset_that_is_gone
-from tests.reconcile.staging import KEY, TICK, Scene, answer, staged, started
+from tests.reconcile.staging import KEY, TICK, Scene, answer, conditions, staged, started
 
 QUERY: Final[dict[str, Any]] = {"max": 4, "zero": {"wake": {"query": "sum(queue)"}, "afterSeconds": 1800}}
 ONCE: Final = "it sleeps once nobody has asked for 30 minutes"
@@ -64,6 +67,24 @@ def test_a_reason_that_comes_and_goes_is_not_told() -> None:
     }
     assert told == {ONCE}
     assert patience.told_awake("", 700.0) == ""
+
+
+@pytest.mark.parametrize("interval_s", [TICK, 300.0])
+def test_it_is_not_said_that_metrics_available_says_what_it_does_not_say_yet(interval_s: float) -> None:
+    """A Prometheus is away for four ticks before that is told, and ticks may lie minutes apart."""
+    stage, world, _ = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    control = Control(world, stage, stage.woken.append, interval_s=interval_s)
+    said = set()
+    for tick in range(48):
+        stage.reachable = not 3 <= tick < 40
+        stage.now += interval_s
+        asyncio.run(control.tick())
+        direction = world.directions[KEY]
+        says = direction.awake == METRICS_MISSING
+        said.add(says)
+        assert not says or conditions(direction)["MetricsAvailable"][0] == "False"
+    assert said == {True, False}
 
 
 def in_the_status(stage: Scene, world: World) -> None:
