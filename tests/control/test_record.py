@@ -122,6 +122,16 @@ def test_what_was_timed_begins_anew_after_a_spec_that_could_not_be_read(
     assert (after.over_since is None, after.wishes == (), after.begun == NOW) == (begins_anew,) * 3
 
 
+@pytest.mark.parametrize("away_s", [120.0, 3600.0])
+@pytest.mark.parametrize("asked", [None, NOW - 7200])
+def test_nobody_is_said_not_to_have_asked_in_a_time_in_which_nobody_looked(
+    away_s: float, asked: float | None
+) -> None:
+    seen = Memory(roles={"serve": RoleMemory(begun=NOW - 9000, seen=NOW - away_s)})
+    after = Record(memory=seen, busy_at=asked).unwatched(NOW, jump_s=600.0)
+    assert after.busy_at == (None if asked is None else NOW)
+
+
 def test_what_is_done_at_the_look_at_which_a_clock_was_put_back_is_told_of_what_it_is_done_to() -> None:
     ended = Past(
         id="watermark-1", setting="watermark", before="0", after="10", symptom="capped", outcome=Phase.DONE,

@@ -12,7 +12,11 @@ from plimsoll.facts.promql import unclosed
         "queue # a comment (",
         "queue{a='\\''}",
         "sum(rate(queue[5m])) or vector(0)",
-        "`\\`",
+        "`\\d`",
+        "`\\\\`",
+        "queue # a comment ( of Windows\r\n",
+        "queue # a comment (\r",
+        "gateway\\-queue",
     ],
 )
 def test_a_query_that_is_closed_is_told_nothing(query: str) -> None:
@@ -30,7 +34,7 @@ def test_a_query_that_is_closed_is_told_nothing(query: str) -> None:
             "the query without it",
         ),
         ("queue # ' \n)", "the ) at character 12 closes nothing", "the query without it"),
-        ("`\\`)", "the ) at character 4 closes nothing", "the query without it"),
+        ("`\\\\`)", "the ) at character 5 closes nothing", "the query without it"),
         ('queue{a="', 'the quote " at character 9 is not closed', 'a " that closes it'),
         ("sum(a) + (b + (c)", "the ( at character 10 is not closed", "a ) that closes it"),
     ],
@@ -41,6 +45,21 @@ def test_a_query_that_is_not_closed_is_told_where_and_what_would_be_right(
     found = unclosed(query)
     assert found is not None
     assert (found.wrong, found.right) == (wrong, right)
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("queue #\r)) or other((vector(1) #\n", "the comment at character 7 has a carriage return in it"),
+        ("queue{a=`\\` )) or other((vector(1) #`}", "the text at character 9 ends in a backslash"),
+        ("a\\( )) or other((b\\)", "a backslash stands before the ( at character 3"),
+        ("queue + \\`a` + b)", "a backslash stands before the ` at character 10"),
+    ],
+)
+def test_a_query_that_not_all_who_answer_read_alike_is_told_so(query: str, wrong: str) -> None:
+    found = unclosed(query)
+    assert found is not None
+    assert found.wrong.startswith(wrong)
 
 
 def test_the_longest_query_that_is_not_closed_is_read_at_once() -> None:

@@ -25,10 +25,12 @@ class Gateway:
         self.loaded = True
         self.lacks = ""
         """What its answers may lack, where a store is away; then it counts none who wait."""
+        self.about = ""
+        """Of which questions: those that hold this word."""
 
     async def ask(self, questions: Mapping[str, str], read: Read[T]) -> Answered[T]:
         self.asked.append(questions)
-        answers, errors = {}, {}
+        answers, errors, partial = {}, {}, {}
         for about, text in questions.items():
             if self.down or self.passing:
                 errors[about] = self.passing or NO_CONNECTION
@@ -43,9 +45,9 @@ class Gateway:
                 count = "0" if self.lacks else "3"
                 rows = [{"metric": {LABEL: key}, "value": [0, count]} for key in keys if "gone" not in key]
                 answers[about] = read(about, rows)
-        return Answered(
-            answers=answers, errors=errors, partial=dict.fromkeys(answers, self.lacks) if self.lacks else {}
-        )
+                if self.lacks and self.about in text:
+                    partial[about] = self.lacks
+        return Answered(answers=answers, errors=errors, partial=partial)
 
 
 def looked(wakes: WakeQueries, queries: Mapping[str, str], times: int = 1) -> Woken:
@@ -184,8 +186,59 @@ def test_none_who_wait_in_an_answer_that_is_not_whole_are_not_known_to_be_none()
 
 
 @pytest.mark.parametrize(
+    ("away", "looks"), [((7,), 6), ((7, 99, 188, 277), 20), (tuple(range(60)), 80)], ids=["1", "4", "60"]
+)
+def test_one_about_a_store_that_is_away_keeps_nobody_else_from_an_answer(
+    away: tuple[int, ...], looks: int
+) -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(300)}
+    queries |= {f"team/chat-{n}": 'queue{cluster="away"}' for n in away}
+    looked(wakes, queries, 2)
+    gateway.lacks, gateway.about = "not whole: store b: gone", "away"
+    assert not looked(wakes, queries).waiting
+    found = looked(wakes, queries, looks)
+    assert found.unanswered == {f"team/chat-{n}": gateway.lacks for n in sorted(away, key=str)}
+    assert len(found.waiting) == 300 - len(away)
+    assert max(map(len, gateway.asked)) <= GROUPS_MOST + 2
+    gateway.lacks = ""
+    assert looked(wakes, queries) == Woken(waiting=dict.fromkeys(sorted(queries), 3.0))
+    looked(wakes, queries)
+    assert list(gateway.asked[-1]) == [TOGETHER]
+
+
+def test_a_new_one_about_a_store_that_is_away_keeps_nobody_from_an_answer_at_all() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {f"team/chat-{n}": "queue" for n in range(9)}
+    gateway.lacks, gateway.about = "not whole: store b: gone", "away"
+    looked(wakes, queries, 2)
+    for _ in range(4):
+        assert len(looked(wakes, {**queries, "team/new": "away"}).waiting) == 9
+
+
+def test_all_are_asked_at_each_look_however_long_a_store_is_away() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(60)}
+    gateway.lacks = "not whole: store b: gone"
+    looked(wakes, queries, 50)
+    assert looked(wakes, queries).unanswered == dict.fromkeys(sorted(queries), gateway.lacks)
+    assert all(all(f'"{key}"' in str(each) for key in queries) for each in gateway.asked)
+
+
+@pytest.mark.parametrize(
     "query",
-    ["queue)) or label_replace((vector(1)", 'queue{a="', "sum(queue", "sum(queue]", "queue # ' \n)", "`\\`)"],
+    [
+        "queue)) or label_replace((vector(1)",
+        'queue{a="',
+        "sum(queue",
+        "sum(queue]",
+        "queue # ' \n)",
+        "`\\`)",
+        "queue #\r) + (1",
+    ],
 )
 def test_no_query_leaves_the_brackets_around_it(query: str) -> None:
     gateway = Gateway()

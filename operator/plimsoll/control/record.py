@@ -65,16 +65,20 @@ class Record:
             name: role if role.begun is None else role.blinded(now)
             for name, role in self.memory.roles.items()
         }
-        busy_at = None if self.busy_at is None else now
         # A symptom that was there then may have gone and come back since, so it is watched anew. But calm has to last for a day, longer than
         # many programs run, so as much of it as was seen still counts.
         retune = self._put_back(now).calm_again(now - (self.calm_s or 0.0)).watched_anew(now)
-        return replace(self, memory=replace(self.memory, roles=roles), retune=retune, busy_at=busy_at)
+        return replace(self._maybe_asked(now), memory=replace(self.memory, roles=roles), retune=retune)
 
     def unwatched(self, now: float, jump_s: float) -> Record:
-        """The record after a time in which nobody looked. A longer one needs nothing here: the next look takes it for a jump of the clock."""
+        """The record after a time in which nobody looked. What was timed in a longer one needs nothing here: the next look takes it for a jump
+        of the clock."""
         watched = (role.looked_before(now, jump_s) for role in self.memory.roles.values())
-        return self.read(now) if any(watched) else self
+        return self.read(now) if any(watched) else self._maybe_asked(now)
+
+    def _maybe_asked(self, now: float) -> Record:
+        """The record after a time of which nobody knows whether somebody asked in it."""
+        return replace(self, busy_at=None if self.busy_at is None else now)
 
     @property
     def under_way(self) -> tuple[object, ...] | None:

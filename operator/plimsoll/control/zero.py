@@ -23,6 +23,7 @@ from plimsoll.facts.spans import minute
 STARTS_IMMUNE = 3
 """A replica that was woken stays for so many start-ups at least: else one that takes minutes to come is gone before it paid."""
 NOBODY_KNOWS: Final = "the wake query has no answer, so nobody knows who asks"
+METRICS_MISSING: Final = "metrics are missing, as MetricsAvailable says, so nobody knows who asks"
 QUIET_SHARE: Final = 0.5
 """Part of the time for which nobody must have asked, after which it is told since when nobody has."""
 MINUTE_S: Final = 60
@@ -101,6 +102,6 @@ def why_awake(turn: Turn, memory: RoleMemory, told: Iterable[Told]) -> str:
     if turn.situation.busy is not None:
         return turn.situation.busy
     if any(one.type == names.METRICS and one.status == "False" for one in told):
-        return "metrics are missing, as MetricsAvailable says, so nobody knows who asks"
+        return METRICS_MISSING
     verdict = may_sleep(zero, turn.role, memory, now=turn.now, lead=lead_s(memory, turn.role, turn.law))
     return "more replicas are asked for" if verdict.answer else verdict.why

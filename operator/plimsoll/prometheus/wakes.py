@@ -3,7 +3,8 @@
 The queries are written by users, and one that Prometheus refuses spoils the answer for all. Then they are asked in ever smaller groups,
 until the bad one is alone; it is left out until it is written anew. So is one that is too slow, or is refused for what series there are, but
 that is tried again now and then. A failure that may pass by itself, as an outage, is blamed on no query, nor is a query that had no answer
-then said to find nothing.
+then said to find nothing. Where the answer to all of them is not whole, as a store is away, those that it does not concern are soon asked
+without the others.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import Final
 
 from plimsoll.facts.promql import unclosed
 from plimsoll.prometheus.answers import Rows
-from plimsoll.prometheus.client import NO_ANSWER, is_lasting, is_refusal
+from plimsoll.prometheus.client import NO_ANSWER, Answered, is_lasting, is_refusal
 from plimsoll.prometheus.fleet import Asks
 
 LABEL: Final = "plimsoll_deployment"
 GROUPS_MOST: Final = 4
 """Groups that are asked at one look, beside all queries that are known to be good; and the parts into which a refused group is split."""
 TOGETHER: Final = "wakes"
+APART: Final = "wakes-apart"
 RETRY_LOOKS: Final = 40
 """Looks until a query that was too slow, or refused for what series there are, is asked again. Not sooner, as the whole tick waits for a slow
 one each time."""
@@ -55,13 +57,17 @@ class WakeQueries:
     def __init__(self, source: Asks) -> None:
         self._source = source
         self._good: dict[str, str] = {}
+        self._apart: dict[str, str] = {}
+        """Good queries too, but the last answer to them together was not whole. Some of them may be about nothing that is away."""
+        self._again: list[dict[str, str]] = []
+        """Groups of these that are asked by themselves to find out which, in that order: ever smaller ones."""
         self._groups: list[dict[str, str]] = []
         """Groups of queries that are not known to be good yet, in the order in which they are asked."""
         self._bad: dict[str, tuple[str, str]] = {}
         """The query, and why it is refused."""
         self._later: dict[str, _Later] = {}
-        self._late = False
-        """Whether the last answer to all good queries together did not come in time."""
+        self._late = frozenset[str]()
+        """Which of the two questions that hold all good queries had no answer in time at the last look."""
         self._looks = 0
         self._why = ""
         """Why a group with several queries last had no answer."""
@@ -71,45 +77,79 @@ class WakeQueries:
         self._looks += 1
         self._read(queries)
         asked, self._groups = self._groups[:GROUPS_MOST], self._groups[GROUPS_MOST:]
-        questions = {}
-        if self._good:
-            # First, as a slow query among the others keeps the thread that asks it.
-            questions[TOGETHER] = _all(self._good)
-        questions |= {f"{TOGETHER}-{place}": _all(group) for place, group in enumerate(asked)}
-        if not questions:
+        parts = self._some_apart(GROUPS_MOST - len(asked))
+        # First, as a slow query among the others keeps the thread that asks it.
+        together = {about: those for about, those in ((TOGETHER, self._good), (APART, self._apart)) if those}
+        beside = {f"{APART}-{place}": part for place, part in enumerate(parts)}
+        beside |= {f"{TOGETHER}-{place}": group for place, group in enumerate(asked)}
+        if not together and not beside:
             return self._woken({}, {})
+        questions = {about: _all(those) for about, those in {**together, **beside}.items()}
         answers = await self._source.ask(questions, _waiting)
-        failed = answers.errors.get(TOGETHER, "")
-        unanswered = dict.fromkeys(self._good, failed or answers.partial.get(TOGETHER, ""))
+        lack = {about: answers.errors.get(about, "") or answers.partial.get(about, "") for about in questions}
+        unanswered = {key: lack[about] for about, those in together.items() for key in those}
+        # Of those that were asked twice the smaller question decides where its answer is whole.
+        unanswered |= {
+            key: lack[about] for about, those in beside.items() if not lack[about] for key in those
+        }
+        unanswered |= {key: lack[f"{TOGETHER}-{place}"] for place, group in enumerate(asked) for key in group}
+        self._sort(answers, parts)
+        late = frozenset(about for about in together if lack[about] == NO_ANSWER)
+        for about, good in ((TOGETHER, self._good), (APART, self._apart)):
+            if is_refusal(lack.get(about, "")) or about in late & self._late:
+                # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
+                self._groups += _parts(good)
+                good.clear()
+        self._late = late
         for place, group in enumerate(asked):
             about = f"{TOGETHER}-{place}"
-            unanswered |= dict.fromkeys(
-                group, answers.errors.get(about, "") or answers.partial.get(about, "")
-            )
             if about in answers.answers:
-                self._good |= group
+                good = self._apart if lack[about] else self._good
+                good |= group
                 for key in group:
                     self._later.pop(key, None)
             else:
-                self._failed(group, answers.errors.get(about, ""))
-        late, self._late = self._late, failed == NO_ANSWER
-        if is_refusal(failed) or (late and self._late):
-            # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
-            self._groups += _parts(self._good)
-            self._good = {}
+                self._failed(group, lack[about])
         found = {key: value for each in answers.answers.values() for key, value in each.items()}
         return self._woken(found, unanswered)
+
+    def _some_apart(self, room: int) -> list[dict[str, str]]:
+        """Some of those that are apart, in groups that are asked once more by themselves."""
+        if not self._again and len(self._apart) > 1:
+            self._again = _parts(self._apart)
+        parts = [{key: self._apart[key] for key in part if key in self._apart} for part in self._again]
+        parts = [part for part in parts if part]
+        self._again = parts[room:]
+        return parts[:room]
+
+    def _sort(self, answers: Answered[Mapping[str, float]], parts: list[dict[str, str]]) -> None:
+        """Put those apart of which the answer together is not whole, and take those back of which it is: all of them together, or some of the
+        `parts` by themselves."""
+        lacking = self._good if TOGETHER in answers.partial else {}
+        back = self._apart if _is_whole(answers, APART) else dict[str, str]()
+        for place, part in enumerate(parts):
+            if _is_whole(answers, f"{APART}-{place}"):
+                back = back | part
+            elif len(part) > 1:
+                self._again += _parts(part)
+        self._good, self._apart = (
+            {key: text for key, text in (self._good | back).items() if key not in lacking},
+            {key: text for key, text in (self._apart | lacking).items() if key not in back},
+        )
+        self._again = [*_parts(lacking), *self._again]
 
     def _read(self, queries: Mapping[str, str]) -> None:
         """Take the queries as they are written now: forget what is known of those that have changed."""
         self._good = {key: text for key, text in self._good.items() if queries.get(key) == text}
+        self._apart = {key: text for key, text in self._apart.items() if queries.get(key) == text}
         self._bad = {key: each for key, each in self._bad.items() if queries.get(key) == each[0]}
         self._later = {key: each for key, each in self._later.items() if queries.get(key) == each.text}
         groups = [
             {key: text for key, text in group.items() if queries.get(key) == text} for group in self._groups
         ]
         self._groups = [group for group in groups if group]
-        known = {*self._good, *self._bad, *self._later, *(key for group in self._groups for key in group)}
+        waits = {key for group in self._groups for key in group}
+        known = {*self._good, *self._apart, *self._bad, *self._later, *waits}
         fresh = {}
         for key, text in sorted(queries.items()):
             if key in known:
@@ -120,7 +160,7 @@ class WakeQueries:
                 self._bad[key] = text, f"{slip.wrong}; write {slip.right}"
         if fresh:
             self._groups.insert(0, fresh)
-        waits = {key for group in self._groups for key in group}
+        waits |= fresh.keys()
         due = [key for key, each in sorted(self._later.items()) if each.at <= self._looks]
         slow = [key for key in due if self._later[key].is_slow]
         refused = [key for key in due if not self._later[key].is_slow]
@@ -171,6 +211,10 @@ def _waiting(_: str, rows: Rows) -> Mapping[str, float]:
         if math.isfinite(value):
             found[key] = value
     return found
+
+
+def _is_whole(answers: Answered[Mapping[str, float]], about: str) -> bool:
+    return about in answers.answers and about not in answers.partial
 
 
 def _parts(group: Mapping[str, str]) -> list[dict[str, str]]:

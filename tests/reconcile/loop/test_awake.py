@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from plimsoll.api.conditions import set_condition
+from plimsoll.control.decision import Told
+from plimsoll.control.zero import METRICS_MISSING
 from plimsoll.prometheus.wakes import Woken
+from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.loop.patience import AWAKE_S, Patience
+from plimsoll.reconcile.world import World
 from plimsoll.status.live import AWAKE
-from tests.reconcile.staging import KEY, TICK, Scene, answer, staged, started
+from tests.reconcile.loop.test_fleet_budget import names_a_preset_that_is_gone
+from tests.reconcile.staging import KEY, TICK, Scene, answer, conditions, staged, started
 
 QUERY: Final[dict[str, Any]] = {"max": 4, "zero": {"wake": {"query": "sum(queue)"}, "afterSeconds": 1800}}
 ONCE: Final = "it sleeps once nobody has asked for 30 minutes"
@@ -63,12 +69,30 @@ def test_a_reason_that_comes_and_goes_is_not_told() -> None:
     assert patience.told_awake("", 700.0) == ""
 
 
-def test_a_program_that_begins_writes_nothing_where_the_status_says_it_already() -> None:
-    stage, world, control = staged(scaling=QUERY)
+@pytest.mark.parametrize("interval_s", [TICK, 300.0])
+def test_it_is_not_said_that_metrics_available_says_what_it_does_not_say_yet(interval_s: float) -> None:
+    """A Prometheus is away for four ticks before that is told, and ticks may lie minutes apart."""
+    stage, world, _ = staged(scaling=QUERY)
     waits(stage, 0.0)
-    stage.run(control, world, 20 * MINUTE)
+    control = Control(world, stage, stage.woken.append, interval_s=interval_s)
+    said = set()
+    for tick in range(48):
+        stage.reachable = not 3 <= tick < 40
+        stage.now += interval_s
+        asyncio.run(control.tick())
+        direction = world.directions[KEY]
+        says = direction.awake == METRICS_MISSING
+        said.add(says)
+        assert not says or conditions(direction)["MetricsAvailable"][0] == "False"
+    assert said == {True, False}
+
+
+def in_the_status(stage: Scene, world: World) -> None:
+    """What a turn would have written of it."""
     there = stage.asked.deployment.status.conditions
-    for one in world.directions[KEY].told:
+    direction = world.directions[KEY]
+    ready = Told("Ready", "True", "Serving", f"1 of 1 replicas serve{AWAKE}{direction.awake}")
+    for one in (*direction.told, ready):
         there = set_condition(
             there,
             one.type,
@@ -77,18 +101,39 @@ def test_a_program_that_begins_writes_nothing_where_the_status_says_it_already()
             message=one.message,
             now="2027-01-15T00:00:00Z",
         )
-    there = set_condition(
-        there,
-        "Ready",
-        status="True",
-        reason="Serving",
-        message=f"1 of 1 replicas serve{AWAKE}{ONCE}",
-        now="2027-01-15T00:00:00Z",
-    )
     status = stage.asked.deployment.status.model_copy(update={"conditions": there})
     deployment = stage.asked.deployment.model_copy(update={"status": status})
     stage.asked = replace(stage.asked, deployment=deployment)
+
+
+def test_a_program_that_begins_writes_nothing_where_the_status_says_it_already() -> None:
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 20 * MINUTE)
+    in_the_status(stage, world)
     world, control = started(stage)
     stage.woken.clear()
     assert stage.run(control, world, 4) == 0
     assert world.directions[KEY].awake == ONCE
+
+
+@pytest.mark.parametrize("asks", ["wants", "covers"])
+def test_what_is_told_of_one_that_nobody_looks_at_since_the_program_began_is_taken_back(asks: str) -> None:
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 20 * MINUTE)
+    in_the_status(stage, world)
+    world, control = started(stage)
+    stage.woken.clear()
+    setattr(stage, asks, lambda _: False)
+    assert stage.run(control, world, 4) == 1
+    assert (world.directions[KEY].told, world.directions[KEY].awake) == ((), "")
+
+
+def test_it_is_told_no_more_while_its_spec_cannot_be_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 20 * MINUTE)
+    names_a_preset_that_is_gone(stage, world, monkeypatch)
+    stage.run(control, world, 4)
+    assert world.directions[KEY].awake == ""

@@ -139,7 +139,7 @@ class Control:
             same_number=before is not None and before.record.replicas == found.record.replicas,
         )
         awake_before = known.patience.awake
-        awake = known.patience.told_awake(found.awake, now)
+        awake = known.patience.told_awake(found.awake, now, told)
         if found.news:
             self._world.books.decided(found.news)
             self._world.cluster.announce(known.subject.metadata, found.news)

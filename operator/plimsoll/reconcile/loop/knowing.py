@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.control.copying import replace
+from plimsoll.control.decision import Told
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
 from plimsoll.control.rollout.failing import steady
@@ -32,6 +33,7 @@ from plimsoll.reconcile.loop.subject import Subject, subject_of
 from plimsoll.reconcile.loop.tick import UNREAD, Case
 from plimsoll.reconcile.world import World
 from plimsoll.render.shared import plan_ref
+from plimsoll.status.told import LIVE
 
 LOG: Final = logging.getLogger(__name__)
 AT_A_TIME: Final = 64
@@ -137,10 +139,14 @@ class Knowing:
         is undone, as nobody would judge it. Where only its spec cannot be read now, the retune goes on once it can."""
         world = self._world
         before, bearer = world.directions.get(key), world.resources.bearer(key)
-        told = before is not None and bool(before.told)
+        if before is not None:
+            told = bool(before.told or before.awake)
+        else:
+            # By a program before this one.
+            told = known is not None and any(one.type in LIVE for one in known.subject.told)
         if known is not None and not known.reads:
             if before is not None and told:
-                world.directions[key] = replace(before, told=())
+                world.directions[key] = replace(before, told=(), awake="")
                 self._wake(key)
             return
         record = known.stored if known is not None else before.record if before is not None else None
@@ -155,20 +161,20 @@ class Knowing:
         world.directions[key] = Direction(uid=bearer.uid, record=replace(record, replicas=None))
         self._wake(key)
 
-    async def _pass(self, key: str) -> None:
+    async def _pass(self, key: str, body: Mapping[str, Any]) -> None:
         """A deployment that asks for nothing live is not read, unless it has two sets: one of them may be a retune's that was begun
-        before this program was, and has to be undone."""
+        before this program was, and has to be undone. Or its status has what control told then, which is taken back."""
         world = self._world
-        bearer = world.resources.bearer(key)
-        if bearer is None or key in world.directions or len(world.serving(key).sets) < 2:
+        bearer, told = world.resources.bearer(key), _told(body)
+        if bearer is None or key in world.directions or (len(world.serving(key).sets) < 2 and not told):
             return
         try:
             record = (await world.kept(key)).control
         except KubeError:
             del self._passed[key]  # so that the next tick tries again
             return
-        if record is not None and record.retune.step is not None:
-            world.directions[key] = Direction(uid=bearer.uid, record=record)
+        if record is not None and (told or record.retune.step is not None):
+            world.directions[key] = Direction(uid=bearer.uid, record=record, told=told)
 
     def _changed(self, key: str) -> Mark | None:
         """The mark of what has to be read now; None where it was read already, or nothing is planned yet."""
@@ -198,7 +204,7 @@ class Knowing:
         if not self._source.wants(body.get("spec") or {}):
             self._passed[key] = mark[0]
             self.known.pop(key, None)
-            await self._pass(key)
+            await self._pass(key, body)
             return None
         self._passed.pop(key, None)
         return await self._made(key, body, mark, now)
@@ -249,6 +255,16 @@ class Knowing:
                 self.retuning[key] = known.subject.gpus
         elif (unreadable := self._unreadable.get(key)) is not None and unreadable.retuning:
             self.retuning[key] = unreadable.retuning
+
+
+def _told(body: Mapping[str, Any]) -> tuple[Told, ...]:
+    """What control alone tells, as a resource has it in its status."""
+    said = (body.get("status") or {}).get("conditions") or ()
+    return tuple(
+        Told(type=one["type"], status=one["status"], reason=one["reason"], message=one["message"])
+        for one in said
+        if one["type"] in LIVE
+    )
 
 
 def _retuning(kept: Kept) -> float:

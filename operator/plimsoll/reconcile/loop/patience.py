@@ -25,6 +25,7 @@ from plimsoll.control.gate import (
 )
 from plimsoll.control.law import Law
 from plimsoll.control.signals import LATENCY_S
+from plimsoll.control.zero import METRICS_MISSING
 from plimsoll.kube.times import seconds
 from plimsoll.status.live import awake_said
 
@@ -84,11 +85,16 @@ class Patience:
         self.limited_at = self.missed_since = self.missed_at = None
         self.awake = ""
 
-    def told_awake(self, found: str, now: float) -> str:
-        """Why it does not sleep, as may be told now: another reason once it has lasted."""
+    def told_awake(self, found: str, now: float, told: Iterable[Told] = ()) -> str:
+        """Why it does not sleep, as may be told now: another reason once it has lasted. One that names a condition is so for as long as
+        that is `told`."""
+        missing = any(one.type == names.METRICS and one.status == "False" for one in told)
+        if found == METRICS_MISSING and not missing:
+            found = self.awake
+        over = self.awake == METRICS_MISSING and not missing
         if found != self.other:
             self.other, self.other_since = found, now
-        if not found or not self.awake or abs(now - self.other_since) >= AWAKE_S:
+        if not found or not self.awake or over or abs(now - self.other_since) >= AWAKE_S:
             self.awake = found
         return self.awake
 
