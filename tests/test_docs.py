@@ -35,6 +35,26 @@ def test_links_between_pages_lead_somewhere():
     assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
 
 
+def test_links_into_a_page_lead_to_one_of_its_headings():
+    links = [
+        (page, (page.parent / link).resolve() if link else page, heading)
+        for page in PAGES
+        for link, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    ]
+    assert len(links) > 20
+    assert [
+        (page.name, target.name, heading)
+        for page, target, heading in links
+        if heading not in headings(target.read_text())
+    ] == []
+
+
+def headings(text: str) -> set[str]:
+    """As they are named in links: in small letters, without marks, hyphens for spaces."""
+    told = re.findall(r"^#+ +(.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in told}
+
+
 def test_command_lines_of_the_docs_ask_for_what_the_program_has():
     lines = [(page.name, line) for page in PAGES for line in COMMAND.findall(page.read_text())]
     assert len(lines) > 40
