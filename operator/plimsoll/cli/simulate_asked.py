@@ -63,6 +63,7 @@ def asked_for(
     snapshot = question.snapshot
     facts = asking.facts_of(deployment, question)
     reading = read(deployment, inventory, facts, snapshot.learned, snapshot.config)
+    spec = deployment.spec if reading.task is None else reading.task.intent.spec
     try:
         scenario = scenario_of(
             plan,
@@ -74,15 +75,16 @@ def asked_for(
             restarts=snapshot.config.restarts,
             provision=provision_of(snapshot.config.node_classes),
             interval_s=float(snapshot.config.control.interval_seconds),
-            closes=closes(reading.task.intent.spec if reading.task else deployment.spec, snapshot.config),
+            closes=closes(spec, snapshot.config),
         )
     except CannotSimulate as error:
         why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]
         note(map(sentence, why))
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
         raise SystemExit(asking.exit_code([plan]) or DOES_NOT_FIT) from None
-    declared = deployment.spec.workload if reading.task is None else reading.task.intent.spec.workload
-    return Asked(question=question, deployment=deployment, declared=declared, plan=plan, scenario=scenario)
+    return Asked(
+        question=question, deployment=deployment, declared=spec.workload, plan=plan, scenario=scenario
+    )
 
 
 def _one(given: Sequence[LLMDeployment], name: str | None) -> LLMDeployment:
