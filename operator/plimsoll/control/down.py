@@ -56,7 +56,8 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     step = max(1, idle, math.ceil(law.down_share * enough))
     count = min(step, enough, there - least)
     if count <= 0:
-        wanted = f"up to {peak} were wanted in the last {long(window)}"
+        some = f"up to {peak}" if peak <= there else f"all {there}"
+        wanted = f"{some} were wanted in the last {long(window)}"
         return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
     fewer = shrunk(role, load.weight, count, least).replicas
     after = sum(min(fewer[each.name], each.ready) * load.weight[each.name] for each in role.sets)

@@ -32,6 +32,9 @@ class Law:
     """In which a queue is to be worked off, by replicas that may be full meanwhile."""
     correction: float = 1.3
     """By how much requests in flight alone may ask for more than there is, where the rate of arrivals says less."""
+    up_beyond: float = 0.10
+    """Share of what there is by which more may be wanted before anything is started, while nothing is late and the load does not rise by as
+    much within a start-up: one that wavers about a whole number would have a replica come and go."""
     ups_beyond: int = 4
     """In one step replicas may double, or grow by so many where that is more."""
     down_window_s: float = 450.0

@@ -33,6 +33,8 @@ class Asked:
     need: Need
     wanted: float | None
     """In replicas of the first set; None where nothing says anything."""
+    sought: float | None
+    """How many of these there have to be: somewhat more than there is may be wanted, while nothing is late and the load does not rise."""
     memory: RoleMemory
     panic: bool
     told: Told | None
@@ -64,7 +66,8 @@ def asked(
     elif lasted and not curable and is_settled(memory, now):
         # Latencies look back five minutes, and more replicas might have cured those of a queue that was there then.
         told = _attainable(role, ratio)
-    memory, predicted = _predicted(memory, load, lead=lead, now=now, law=law)
+    coming = forecast.forecast(memory.load, now, lead)
+    memory, predicted = _predicted(memory, load, coming, due=now + lead, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
         running=_needed(load, holds.by_limits, law),
@@ -74,12 +77,15 @@ def asked(
         lead_s=lead,
     )
     views = (need.tokens, need.running, need.prompts, need.latency, need.forecast)
-    said = [value for value in views if value is not None]
+    wanted, panic = max((value for value in views if value is not None), default=None), _panic(role, law)
+    rises = coming is not None and coming > (1 + law.up_beyond) * memory.load.level
+    presses = panic or rises or latency is not None or load.demand.owing
     return Asked(
         need=need,
-        wanted=max(said) if said else None,
+        wanted=wanted,
+        sought=wanted if presses or wanted is None else wanted / (1 + law.up_beyond),
         memory=memory,
-        panic=_panic(role, law),
+        panic=panic,
         told=told,
     )
 
@@ -187,13 +193,12 @@ def _curable(role: Role, law: Law) -> bool:
 
 
 def _predicted(
-    memory: RoleMemory, view: Load, *, lead: float, now: float, law: Law
+    memory: RoleMemory, view: Load, coming: float | None, *, due: float, law: Law
 ) -> tuple[RoleMemory, float | None]:
     demand, holds, load = view.demand, view.holds, memory.load
-    coming = forecast.forecast(load, now, lead)
     if coming is None or demand.arrivals is None:
         return memory, None
-    load = forecast.expecting(load, now + lead, coming)
+    load = forecast.expecting(load, due, coming)
     memory = replace(memory, load=load)
     if holds.curve is None:
         return memory, None

@@ -98,16 +98,19 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     window = window_s(situation, view.memory, lead, law, spent=load.holds.spent, now=now)
     memory = view.memory.wish(now, wanted, window)
     placed = placing(turn, memory, least=role.bounds.min)
-    short = wanted - load.supply.counted
-    view = replace(view, memory=_over(placed.memory, short > ROUNDING, now, law))
+    counted = load.supply.counted
+    rises = (view.sought or 0.0) - counted > ROUNDING
+    view = replace(view, memory=_over(placed.memory, rises, now, law))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
     bound = bounded.into_bounds(turn, view.memory, told=told, wanted=whole_replicas(wanted), need=view.need)
     if bound is not None:
         return bound
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
-    if short > ROUNDING:
-        answer = _up(turn, view, placed, load.weight, short)
+    if rises:
+        answer = _up(turn, view, placed, load.weight, counted)
+    elif wanted - counted > ROUNDING:
+        answer = _borne(turn, view)
     else:
         answer = _sleep(turn, view) or _down(turn, view, load, window)
     return replace(answer, told=(*told, *answer.told))
@@ -120,17 +123,17 @@ def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
     queued = waking(load, law) or 0.0
     # However late they are, as further ones would be as late.
     coming = supply_of(turn.role, weight, turn.now, credit_s=math.inf, unplaced_s=law.unplaced_s)
-    short = queued - coming.counted
-    view = replace(view, memory=_over(placed.memory, short > ROUNDING, turn.now, law))
+    rises = queued - coming.counted > ROUNDING
+    view = replace(view, memory=_over(placed.memory, rises, turn.now, law))
     told = (gate.told, *telling.stuck(turn.role, placed))
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
     bound = bounded.into_bounds(turn, view.memory, told=told)
     if bound is not None:
         return bound
-    if short > ROUNDING:
-        owed = replace(view, wanted=queued, need=replace(view.need, gateway=queued))
-        more = _up(turn, owed, placed, weight, short)
+    if rises:
+        owed = replace(view, wanted=queued, sought=queued, need=replace(view.need, gateway=queued))
+        more = _up(turn, owed, placed, weight, coming.counted)
         return replace(more, told=(*told, *more.told))
     lost = _lost(turn, view)
     units = sum(weight[name] * count for name, count in lost.items())
@@ -141,7 +144,7 @@ def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
     return turn.answer(view.memory, wanted=turn.there, reason="NoSignals", message=message, told=told)
 
 
-def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], short: float) -> Answer:
+def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], counted: float) -> Answer:
     memory, there, wanted = view.memory, turn.there, whole_replicas(view.wanted or 0.0)
     rising = 0.0 if memory.over_since is None else turn.now - memory.over_since
     says = telling.figures(turn.role, view.need)
@@ -149,7 +152,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
     if not hurry and rising < turn.situation.up_window_s:
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
-    counted = (view.wanted or 0.0) - short
+    short = (view.sought or 0.0) - counted
     if sum(weight[name] * count for name, count in turn.told.items()) > counted + ROUNDING:
         says += f"; not all of the {there} count, as some are late, have failed or find no node"
     units, lost = min(short, float(max(there, turn.law.ups_beyond))), _lost(turn, view)
@@ -185,6 +188,13 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], s
         need=view.need,
         told=told,
     )
+
+
+def _borne(turn: Turn, view: Asked) -> Answer:
+    """Somewhat more is wanted than counts, and nothing is started for it."""
+    says, wanted = telling.figures(turn.role, view.need), min(turn.there, whole_replicas(view.wanted or 0.0))
+    message = f"{says}; up to {turn.law.up_beyond:.0%} more than there is starts nothing, while nothing is late and the load does not rise"
+    return turn.answer(view.memory, wanted=wanted, reason="Enough", message=message, need=view.need)
 
 
 def _failed_s(view: Asked, law: Law) -> float:
