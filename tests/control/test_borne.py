@@ -81,3 +81,8 @@ def test_what_is_borne_keeps_those_that_are_there():
     """For as long as the window is: what a tenth less would ask for takes none of them away."""
     hour = [wanting(0.76)] * (int(LAW.down_window_s // 15) + 40)
     assert seen(*hour).replicas == 4
+
+
+def test_those_that_were_borne_are_said_to_be_all_that_there_are_and_not_more():
+    role = seen(*3 * [wanting(0.76)], wanting(0.60))
+    assert role.message.endswith("none is taken away: all 4 were wanted in the last 8 minutes")
