@@ -1,14 +1,17 @@
 """Somewhat more may be wanted than there is, while nobody waits for it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from plimsoll.control.demand import weights
 from plimsoll.control.law import LAW
 from plimsoll.control.memory import LoadMemory, Memory
 from plimsoll.control.situation import ReplicaState, Situation
-from tests.control.situations import NOW, after, known, replicas, serving, signals, situation
+from plimsoll.control.wish import standing
+from tests.control.situations import CAPACITY, NOW, WIDE, after, known, replicas, serving, signals, situation
 
 FOUR = known(ready=4)
 CALM: dict[str, Any] = {"rate": 1.0, "inflight": 20.0}
@@ -60,6 +63,19 @@ def test_nothing_is_borne_where_something_is_late(calm: dict[str, Any], late: di
     assert seen(*3 * [situation(signals(4, **calm | late), four)], memory=memory).replicas > 4
 
 
+@pytest.mark.parametrize(
+    ("queue", "known_since"),
+    [(lambda look: 4 if look % 12 == 0 else 0, 9000.0), (lambda look: 0, 10.0)],
+    ids=["a queue now and then", "others that have just come"],
+)
+def test_what_was_late_in_the_last_minutes_is_late_though_nobody_knows_yet_whose_doing_it_is(
+    queue: Callable[[int], int], known_since: float
+):
+    looks = [wanting(0.76, ttft=2.1, waiting=queue(look)) for look in range(1, 4)]
+    since = NOW - known_since
+    assert seen(*looks, memory=known(ready=4, since=since, changed=since)).replicas == 5
+
+
 @pytest.mark.parametrize(("trend", "replicas"), [(0.0, 4), (0.001, 4), (0.01, 5)])
 def test_nothing_is_borne_where_the_load_rises_by_as_much_until_another_one_would_serve(
     trend: float, replicas: int
@@ -86,3 +102,14 @@ def test_what_is_borne_keeps_those_that_are_there():
 def test_those_that_were_borne_are_said_to_be_all_that_there_are_and_not_more():
     role = seen(*3 * [wanting(0.76)], wanting(0.60))
     assert role.message.endswith("none is taken away: all 4 were wanted in the last 8 minutes")
+
+
+def test_of_a_set_that_carries_more_than_the_first_no_fewer_stay_asked_for_than_bear_it():
+    """Four of the second carry as twelve of the first, and two were asked for before the load came back."""
+    larger = replace(CAPACITY, kv_tokens=300_000, concurrency=150, requests_per_second=15.0, max_num_seqs=192)
+    sets = serving(0, name="a", replicas=(), wanted=0), serving(4, name="b", capacity=larger, wanted=4)
+    full = signals(4, kv=0.73, rate=3.0, inflight=60.0, kv_tokens=300_000, max_num_seqs=192)
+    decision = after(*3 * [situation(full, *sets)], memory=FOUR)
+    role = decision.roles[0]
+    assert (role.reason, role.wanted) == ("Enough", 12)
+    assert standing(2, role, decision.memory.of("serve"), WIDE, weights(sets)) == 4

@@ -30,3 +30,15 @@ def test_one_look_asks_for_no_replica_at_any_interval_unless_somebody_wants_it_t
         if decision.replicas > 2:
             break
     assert seen == looks
+
+
+def test_a_look_that_an_alert_asked_for_makes_no_wait_shorter():
+    """More was wanted from 3 s after the look before on, so no sooner than 30 s after that one."""
+    calm = situation(signals(2, inflight=10, rate=1.0, kv=0.3))
+    memory, came = known(seen=NOW - 15), None
+    for at, seen in ((0, calm), (3, MUCH), (18, MUCH), (33, MUCH)):
+        decision = decide(now=NOW + at, situation=replace(seen, up_window_s=30.0), memory=memory)
+        memory = decision.memory
+        if came is None and decision.replicas > 2:
+            came = at
+    assert came == 33

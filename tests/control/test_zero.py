@@ -60,6 +60,16 @@ def test_one_that_nobody_has_asked_for_long_goes() -> None:
     assert after(quiet(), memory=known()).replicas == 0
 
 
+@pytest.mark.parametrize("state", [ReplicaState.FAILED, ReplicaState.UNSCHEDULABLE])
+def test_one_that_never_came_to_serve_goes_too(state: ReplicaState) -> None:
+    """Else a crash loop holds its GPU for as long as nobody asks for anything."""
+    alone = serving(1, replicas=replicas(1, state))
+    never = replace(situation(signals(0, live=0), alone, bounds=Bounds(min=0, max=4)), zero=IDLE)
+    assert after(never, memory=known(ready=0)).replicas == 0
+    assert after(replace(never, zero=replace(IDLE, idle_s=899.0)), memory=known(ready=0)).replicas == 1
+    assert after(replace(never, zero=replace(IDLE, waiting=2.0)), memory=known(ready=0)).replicas == 1
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -217,6 +217,22 @@ def test_buckets_that_fall_do_not_end_or_have_no_sum_are_no_histogram(counts, to
     assert bool(part_of("ttft", rows, WORDS).histograms) is read
 
 
+@pytest.mark.parametrize("bound", ["NaN", "-1", "-Inf"])
+def test_a_bound_that_nothing_can_be_below_is_not_believed(bound):
+    labels = {"namespace": "team", "set": "chat-0a1b2c3d"}
+    counted = ((bound, 1), ("1", 2), ("+Inf", 3))
+    rows = vector(*(({**labels, "le": each}, count) for each, count in counted), (labels, 5.5))
+    (histogram,) = part_of("ttft", rows, WORDS).histograms.values()
+    assert (histogram.bounds, histogram.counts) == ((1.0, math.inf), (2.0, 3.0))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["the newest last", "the newest first"])
+def test_of_a_name_that_comes_again_the_pod_that_was_scraped_last_counts(order):
+    seen = [({**POD, "uid": "uid-1"}, 970), ({**POD, "uid": "uid-2"}, 1000)]
+    answers = {"ages": part_of("ages", vector(*(seen[place] for place in order)), WORDS)}
+    assert samples_of(answers)["team", POD["pod"]] == PodSample(pod="uid-2", at=1000)
+
+
 def test_a_name_that_comes_again_is_another_pod():
     key = ("team", "chat-0a1b2c3d-0-0")
     live = {key: "uid-2"}

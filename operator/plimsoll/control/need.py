@@ -79,7 +79,8 @@ def asked(
     views = (need.tokens, need.running, need.prompts, need.latency, need.forecast)
     wanted, panic = max((value for value in views if value is not None), default=None), _panic(role, law)
     rises = coming is not None and coming > (1 + law.up_beyond) * memory.load.level
-    presses = panic or rises or latency is not None or load.demand.owing
+    late = load.demand.owing or (pressing is not None and pressing > 1)
+    presses = panic or rises or late
     return Asked(
         need=need,
         wanted=wanted,

@@ -30,8 +30,9 @@ def decide(
     """How many replicas each set of one deployment is to have. `room` is what the fleet and its budgets leave; None: no limit."""
     answers = list[Answer]()
     for role in situation.roles:
-        turn = Turn.of(now, situation, role, room=room, law=law)
-        answer = _awake(turn, _decide(turn, memory.of(role.name)))
+        known = memory.of(role.name)
+        turn = Turn.of(now, situation, role, seen=known.seen, room=room, law=law)
+        answer = _awake(turn, _decide(turn, known))
         answers.append(answer)
         if room is not None:
             room = room.after(role.sets, answer.decision.wished)
@@ -100,7 +101,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     placed = placing(turn, memory, least=role.bounds.min)
     counted = load.supply.counted
     rises = (view.sought or 0.0) - counted > ROUNDING
-    view = replace(view, memory=_over(placed.memory, rises, now, law))
+    view = replace(view, memory=_over(placed.memory, rises, turn))
     told = (gate.told, *((view.told,) if view.told else ()), *telling.stuck(role, placed))
     bound = bounded.into_bounds(turn, view.memory, told=told, wanted=whole_replicas(wanted), need=view.need)
     if bound is not None:
@@ -110,7 +111,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     if rises:
         answer = _up(turn, view, placed, load.weight, counted)
     elif wanted - counted > ROUNDING:
-        answer = _borne(turn, view)
+        answer = _borne(turn, view, load.weight)
     else:
         answer = _sleep(turn, view) or _down(turn, view, load, window)
     return replace(answer, told=(*told, *answer.told))
@@ -124,7 +125,7 @@ def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
     # However late they are, as further ones would be as late.
     coming = supply_of(turn.role, weight, turn.now, credit_s=math.inf, unplaced_s=law.unplaced_s)
     rises = queued - coming.counted > ROUNDING
-    view = replace(view, memory=_over(placed.memory, rises, turn.now, law))
+    view = replace(view, memory=_over(placed.memory, rises, turn))
     told = (gate.told, *telling.stuck(turn.role, placed))
     if placed.withdrawn:
         return replace(_withdrawn(turn, view, placed), told=told)
@@ -135,6 +136,8 @@ def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
         owed = replace(view, wanted=queued, sought=queued, need=replace(view.need, gateway=queued))
         more = _up(turn, owed, placed, weight, coming.counted)
         return replace(more, told=(*told, *more.told))
+    if (slept := _sleep(turn, view)) is not None:
+        return replace(slept, told=told)
     lost = _lost(turn, view)
     units = sum(weight[name] * count for name, count in lost.items())
     answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
@@ -153,7 +156,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], c
         message = f"{says}, for {rising:.0f} of {turn.situation.up_window_s:.0f} seconds"
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
     short = (view.sought or 0.0) - counted
-    if sum(weight[name] * count for name, count in turn.told.items()) > counted + ROUNDING:
+    if turn.units(weight) > counted + ROUNDING:
         says += f"; not all of the {there} count, as some are late, have failed or find no node"
     units, lost = min(short, float(max(there, turn.law.ups_beyond))), _lost(turn, view)
     barred = dict.fromkeys(_barred(turn, view, lost), 0)
@@ -190,9 +193,10 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], c
     )
 
 
-def _borne(turn: Turn, view: Asked) -> Answer:
+def _borne(turn: Turn, view: Asked, weight: Mapping[str, float]) -> Answer:
     """Somewhat more is wanted than counts, and nothing is started for it."""
-    says, wanted = telling.figures(turn.role, view.need), min(turn.there, whole_replicas(view.wanted or 0.0))
+    says = telling.figures(turn.role, view.need)
+    wanted = whole_replicas(min(turn.units(weight), view.wanted or 0.0))
     message = f"{says}; up to {turn.law.up_beyond:.0%} more than there is starts nothing, while nothing is late and the load does not rise"
     return turn.answer(view.memory, wanted=wanted, reason="Enough", message=message, need=view.need)
 
@@ -342,8 +346,8 @@ def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
     return replace(memory, regrets=1 + memory.regrets_at(turn.now, law.regret_s), regretted_at=turn.now)
 
 
-def _over(memory: RoleMemory, over: bool, now: float, law: Law) -> RoleMemory:
-    """The memory with since when more is wanted than there is. That may have begun right after the tick before, so it counts from then."""
+def _over(memory: RoleMemory, over: bool, turn: Turn) -> RoleMemory:
+    """The memory with since when more is wanted than there is. That may have begun right after the look before, so it counts from then."""
     if not over:
         return memory if memory.over_since is None else replace(memory, over_since=None)
-    return memory if memory.over_since is not None else replace(memory, over_since=now - law.tick_s)
+    return memory if memory.over_since is not None else replace(memory, over_since=turn.since)

@@ -33,12 +33,36 @@ class Turn:
     """Replicas that each set is told to run now."""
     there: int
     """All of them."""
+    since: float
+    """The look before, or a tick ago where that is longer ago."""
 
     @classmethod
-    def of(cls, now: float, situation: Situation, role: Role, *, room: Room | None, law: Law) -> Turn:
+    def of(
+        cls,
+        now: float,
+        situation: Situation,
+        role: Role,
+        *,
+        seen: float | None,
+        room: Room | None,
+        law: Law,
+    ) -> Turn:
+        """`seen`: when it was looked at before."""
         told = {each.name: each.told for each in role.sets}
-        there = sum(told.values())
-        return cls(now=now, situation=situation, role=role, room=room, law=law, told=told, there=there)
+        return cls(
+            now=now,
+            situation=situation,
+            role=role,
+            room=room,
+            law=law,
+            told=told,
+            there=sum(told.values()),
+            since=min(now, max(seen or 0.0, now - law.tick_s)),
+        )
+
+    def units(self, weight: Mapping[str, float]) -> float:
+        """What all of them carry, in replicas of the first set."""
+        return sum(weight[name] * count for name, count in self.told.items())
 
     def toward(self, aim: int, most: int) -> Allotment:
         """To a number of replicas at once: up where the budget allows, those that find no room too; down from the dearest."""

@@ -82,7 +82,10 @@ def _ages(rows: Rows) -> Figures:
     found: Figures = {}
     for row in rows:
         labels, value = _row(row)
-        if value is not None and labels.get("pod"):
+        if value is None or not labels.get("pod"):
+            continue
+        # Of a name that has come again the pod that was there before may still be told of.
+        if (said := found.get(_pod(labels))) is None or value > said["at"]:
             found[_pod(labels)] = {"at": value, "uid": labels.get("uid", "")}
     return found
 
@@ -161,7 +164,7 @@ def _histograms(rows: Rows) -> Mapping[PodKey, Histogram]:
             if le not in read:
                 read[le] = float(le)
             bound = read[le]
-            if not 0 <= value < math.inf:
+            if not 0 <= value < math.inf or not (bound is None or bound >= 0):
                 continue
             if bound is None:
                 sums[key] = value

@@ -43,7 +43,7 @@ def as_it_is(seen: Seen, made: Plan, stored: Kept, *, looked_at: bool) -> Decisi
             wanted.append(Wanted(name, chosen.replicas))
     if not wanted:
         return Decision(plan=made, kept=seen.kept, reservations=standing(seen))
-    rules = rules_for(seen, deployment.spec, made.sets[0], there)
+    rules = rules_for(seen, deployment.spec, made, there)
     trial = trial_there(seen, made, [one.name for one in wanted]) if looked_at else None
     rollout = rollout_of(seen, wanted, rules, trial)
     known_sets = {

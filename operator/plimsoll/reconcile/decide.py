@@ -90,7 +90,7 @@ def _rolled_out(
     """The next step from what serves to a plan that can be written down, whose sets these are."""
     trial = trial_of(seen, made, tuple(revisions))
     wanted = [Wanted(name, chosen.replicas) for name, chosen in zip(revisions, made.sets, strict=True)]
-    rollout = rollout_of(seen, wanted, rules_for(seen, spec, made.sets[0], revisions), trial)
+    rollout = rollout_of(seen, wanted, rules_for(seen, spec, made, revisions), trial)
     kept = _kept(seen, made, asked, settled=rollout.settled)
     existing = {**seen.revisions, **revisions}
     if trial is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,9 +14,9 @@ from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.engines import engine_facts
 from plimsoll.facts.groups import Reservation
-from plimsoll.facts.inventory import Inventory
+from plimsoll.planning.placing.budgets import claim_of
 from plimsoll.planning.placing.placement import room
-from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.planning.plan import Plan
 from plimsoll.reconcile.changing import Changed, change_of
 from plimsoll.reconcile.promises import promises, standing
 from plimsoll.reconcile.seen import Seen
@@ -35,8 +36,8 @@ def revisions_of(seen: Seen, made: Plan) -> dict[str, Revision]:
     return found
 
 
-def rules_for(seen: Seen, spec: LLMDeploymentSpec, lead: PlanSet, revisions: Mapping[str, Revision]) -> Rules:
-    room_now = _room(lead, seen.inventory)
+def rules_for(seen: Seen, spec: LLMDeploymentSpec, made: Plan, revisions: Mapping[str, Revision]) -> Rules:
+    room_now = _room(seen, made)
     return rules_of(spec, room=room_now, deadline_seconds=longest_start(revisions))
 
 
@@ -92,10 +93,22 @@ def promised(seen: Seen, made: Plan, sets: Iterable[str], rollout: Rollout) -> t
     return promises(seen, made, sets)
 
 
-def _room(chosen: PlanSet, inventory: Inventory) -> int:
-    """How many further replicas of the set would find free devices, where it is placed."""
-    return sum(
+def _room(seen: Seen, made: Plan) -> int:
+    """How many further replicas of the plan's first set would find free devices where it is placed, and are allowed by what is left of the
+    namespace's budget beside all that are there and those that are still missing."""
+    chosen = made.sets[0]
+    free = sum(
         room(pool, chosen.shape, chosen.layout)
-        for pool in inventory.pools
+        for pool in seen.inventory.pools
         if pool.key in {placement.pool for placement in chosen.placements}
     )
+    if seen.limits is None:
+        return free
+    # The most replicas of one deployment are those that stay.
+    left, missing = replace(seen.limits, replicas=None), sum(one.replicas for one in made.sets)
+    for one in seen.serving.sets:
+        if one.name in seen.revisions:
+            there = max(one.replicas, math.ceil(len(one.pods) / one.pods_per_replica))
+            left, missing = left.less(claim_of(seen.revisions[one.name].entry), there), missing - there
+    allowed = left.allows(claim_of(chosen))
+    return free if allowed is None else max(0, min(free, allowed - max(0, missing)))

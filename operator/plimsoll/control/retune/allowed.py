@@ -85,14 +85,14 @@ def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     if not left and not scene.consent.disruption:
         return Refusal(
             "WouldDisrupt",
-            "the only replica would have to restart: it needs a free GPU for a second one, or "
+            "the only replica would have to restart: it needs a free GPU for a second one, within the namespace's budget, or "
             "spec.tuning.allowDisruption",
         )
     if scene.wanted is not None and scene.wanted > CROWDED * left and not scene.consent.disruption:
         return Refusal(
             "WouldDisrupt",
             f"one of {scene.ready} replicas would have to restart, and the load asks for more than the others carry: it needs a "
-            "free GPU for another one, or spec.tuning.allowDisruption",
+            "free GPU for another one, within the namespace's budget, or spec.tuning.allowDisruption",
         )
     # Every replica restarts once for the change, and once more to undo it if the last one shows that it is bad.
     whole = 2 * scene.serving.present

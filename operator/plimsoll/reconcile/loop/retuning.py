@@ -15,7 +15,7 @@ from plimsoll.control.retune import Scene, Turned, abandoned, advance
 from plimsoll.control.retune.scene import named
 from plimsoll.control.retune.steps import kind_of
 from plimsoll.control.signals import Signals
-from plimsoll.control.situation import Role, ServingSet
+from plimsoll.control.situation import Role, ServingSet, claim_of
 from plimsoll.control.workload import observe
 from plimsoll.facts.serving import Serving
 from plimsoll.reconcile.loop.situations import busy_of, serving_set
@@ -141,7 +141,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         wanted=role.wanted / each if subject.autoscaled and role.wanted is not None else None,
         beside=others,
         more_replicas=more and not is_limited(so_far.told) and _has_room(tick, subject),
-        free_replicas=ground.replicas,
+        free_replicas=_further(tick, subject, serving, ground.replicas, retuning),
         start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
         data=data,
         busy=busy_of(subject, case.serving),
@@ -151,6 +151,17 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
     )
+
+
+def _further(tick: Tick, subject: Subject, each: ServingSet, free: int, retuning: Mapping[str, float]) -> int:
+    """How many further replicas of a set may come for a retune: as many as find devices, and as the namespace's budget allows beside those
+    that its other deployments in a retune may have come."""
+    space = subject.key.partition("/")[0]
+    allowed = tick.budgets.allows(subject.key, claim_of(each))
+    if allowed is None:
+        return free
+    others = sum(key != subject.key and key.partition("/")[0] == space for key in retuning)
+    return max(0, min(free, allowed - others))
 
 
 def _has_room(tick: Tick, subject: Subject) -> bool:

@@ -18,6 +18,7 @@ from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.pod_sample import PodKey
 from plimsoll.facts.serving import PodSeen, Serving
 from plimsoll.planning.placing.budgets import Claim
+from plimsoll.reconcile.loop.budgets import Budgets
 from plimsoll.reconcile.loop.grounds import Grounds
 from plimsoll.reconcile.loop.replicas import leaders, live
 from plimsoll.reconcile.loop.situations import SetsSeen
@@ -88,9 +89,11 @@ class Tick:
     retuning: Mapping[str, float] = field(default_factory=dict)
     """GPUs of sets in retunes, of deployments of which nothing can be decided now."""
     grounds: Grounds = field(init=False)
+    budgets: Budgets = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grounds", Grounds(self.inventory, self.config))
+        object.__setattr__(self, "budgets", Budgets(self.config, self.spends))
 
     def waiting(self, case: Case) -> float | None:
         """How many requests wait at the gateway, by the wake query; None where there is no query or no answer."""

@@ -1,0 +1,102 @@
+"""A replica that comes beside all others, for a rollout or a retune, is one more of the namespace's budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.api.config import OperatorConfig
+from plimsoll.facts.groups import Reservation
+from plimsoll.planning.placing.budgets import limits_of
+from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.world import World
+from tests.planning.asking import deployment, pool
+from tests.reconcile.loop.test_one_action import Preempting
+from tests.reconcile.staging import AUTO, KEY, put, started
+from tests.reconcile.test_decide import after, seen
+
+OTHER = "team-a/other"
+RETUNES: dict[str, Any] = {
+    "scaling": {**AUTO["scaling"], "min": 2, "max": 2},
+    "engine": {"maxSequences": 64},
+    "topology": {"tensor": 1},
+    "tuning": {"mode": "auto", "allow": ["maxSequences", "watermark"]},
+}
+
+
+def admin(gpus: int) -> OperatorConfig:
+    return OperatorConfig.model_validate({"budgets": [{"namespace": "team-a", "gpus": gpus}]})
+
+
+def rolled(gpus: int, *, tensor: int = 1, **rollout: Any) -> list[int]:
+    """GPUs that are asked for at each step of a rollout from two replicas of one GPU to two of `tensor`; four nodes are free."""
+    config = admin(gpus)
+    spec: dict[str, Any] = {"replicas": 2, "topology": {"tensor": 1}, "rollout": rollout}
+    asked = seen(spec=spec, pools=(pool(nodes=4),), config=config, limits=limits_of("team-a", config))
+    first = decide(asked)
+    other = {**spec, "topology": {"tensor": tensor}, "podLabels": {"team": "search"}}
+    now, held = replace(after(first, asked), deployment=deployment(**other)), list[int]()
+    for _ in range(12):
+        step = decide(now)
+        assert step.rollout is not None
+        there = {**now.revisions, **step.revisions}
+        held.append(sum(there[one.name].entry.layout.gpus * one.replicas for one in step.rollout.targets))
+        now = replace(after(step, now), revisions=there, now=now.now + 600)
+    return held
+
+
+@pytest.mark.parametrize(
+    ("gpus", "tensor", "rollout", "most"),
+    [
+        (2, 1, {}, 2),
+        (3, 1, {}, 3),
+        (9, 1, {}, 3),
+        (9, 1, {"maxSurge": 2}, 4),
+        (3, 1, {"maxSurge": 2}, 3),
+        (4, 2, {}, 4),
+        (5, 2, {}, 5),
+        (2, 1, {"strategy": "surge"}, 3),
+        (9, 1, {"strategy": "replace"}, 2),
+    ],
+)
+def test_a_rollout_goes_beyond_a_budget_only_where_a_surge_is_asked_for(
+    gpus: int, tensor: int, rollout: dict[str, Any], most: int
+) -> None:
+    held = rolled(gpus, tensor=tensor, **rollout)
+    assert (max(held), held[-1]) == (most, 2 * tensor)
+
+
+class Told(Preempting):
+    """Its turns say what they take of the budget, as the operator's do."""
+
+    def promise(self, key: str, reservations: tuple[Reservation, ...]) -> None:
+        """No other turn is taken here."""
+
+    def turn(self, world: World) -> None:
+        super().turn(world)
+        world.promise(KEY, self.decision.kept, ())
+
+
+@pytest.mark.parametrize(("gpus", "others", "most"), [(2, 0, 2), (3, 0, 3), (4, 0, 3), (3, 1, 2), (4, 1, 3)])
+def test_a_retune_takes_no_replica_that_the_budget_does_not_allow(gpus: int, others: int, most: int) -> None:
+    config = admin(gpus)
+    asked = seen(spec=RETUNES, pools=(pool(nodes=4),), config=config, limits=limits_of("team-a", config))
+    stage = Told(asked=asked, decision=decide(asked), load=10.0)
+    stage.covers = lambda subject: subject.autoscaled  # type: ignore[method-assign,assignment]
+    world, control = started(stage)
+    world.config = config
+    world.promise(KEY, stage.decision.kept, ())
+    if others:
+        another = seen(spec={"replicas": others, "topology": {"tensor": 1}})
+        put(stage, world, another, OTHER)
+        world.promise(OTHER, decide(another).kept, ())
+    held, tried = set[int](), False
+    for _ in range(200):
+        stage.run(control, world, 1)
+        assert stage.decision.kept.control is not None
+        held.add(stage.replicas)
+        tried = tried or stage.decision.kept.control.retune.step is not None
+    assert tried
+    assert max(held) == most
