@@ -154,7 +154,7 @@ class Latency:
 def _latencies(turn: Turn, memory: RoleMemory, longest_s: float) -> tuple[Latency, ...]:
     role, slo = turn.role, turn.situation.slo
     found = tuple(
-        Latency(what=what, p99=seen.p99, limit=limit, most=most)
+        Latency(what=what, p99=seen.p99_of(limit, most), limit=limit, most=most)
         for what, seen, limit, most in (
             ("of the first token", role.signals.latencies.ttft, slo.ttft_p99_s, math.inf),
             ("between tokens", role.signals.latencies.itl, slo.itl_p99_s, longest_s),

@@ -46,6 +46,14 @@ class Spread:
             shape=histogram,
         )
 
+    def p99_of(self, limit: float, most: float) -> float:
+        """The 99th percentile to hold against a limit. Where both lie within one bucket nobody knows which is the longer, and a guess that is
+        spread evenly over a wide bucket would say so of what all lies at its beginning: it is no more than `most` then, the longest that
+        anything lasts."""
+        if self.shape is None or not most <= limit < self.p99 or self.p99 > self.shape.bound_from(limit):
+            return self.p99
+        return most
+
     @cached_property
     def trusted(self) -> bool:
         return self.samples >= ENOUGH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,8 +46,10 @@ AS_ALLOWED: Final = Lateness(share=ALLOWED, minutes=HOURS_MINUTES - FIRST_MINUTE
 """The first belief about all else: just as many late as allowed, until hours have shown otherwise."""
 
 
-def late_share(said: Spread | None, limit_s: float | None) -> float | None:
-    """Share of what the last minutes saw that was late; None where no limit is set, or too little was seen."""
+def late_share(said: Spread | None, limit_s: float | None, most_s: float = math.inf) -> float | None:
+    """Share of what the last minutes saw that was late; None where no limit is set, or too little was seen. Of a bucket that the limit lies
+    in all counts as late, unless nothing lasts longer than `most_s` and that keeps the limit."""
     if limit_s is None or said is None or said.shape is None or not said.trusted:
         return None
-    return said.shape.above(limit_s) / said.shape.count
+    surely = limit_s if most_s > limit_s else said.shape.bound_from(limit_s)
+    return said.shape.above(surely) / said.shape.count

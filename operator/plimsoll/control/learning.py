@@ -47,11 +47,11 @@ def ratio_of(
     """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen.
 
     `lasting_s` is the gap that is there at any load. Where that alone breaks the limit, gaps are left out, as neither more nor fewer
-    replicas would mend them. `most_s` is the gap than which no load makes any longer. Where that keeps the limit, gaps that keep it
+    replicas would mend them. `most_s` is the gap than which no load makes any longer. Where that keeps the limit, gaps that may keep it
     count as 0: how near to it they are cannot be told within one wide bucket of a histogram.
     """
     shares = [
-        0.0 if max(most, spread.p99) <= limit else spread.p99 / limit
+        0.0 if max(most, spread.p99_of(limit, most)) <= limit else spread.p99 / limit
         for spread, limit, lasting, most in (
             (signals.latencies.ttft, slo.ttft_p99_s, math.inf, math.inf),
             (signals.latencies.itl, slo.itl_p99_s, lasting_s, most_s),

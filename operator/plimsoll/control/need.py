@@ -15,7 +15,7 @@ from plimsoll import names
 from plimsoll.control import forecast
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import Need, Told
-from plimsoll.control.demand import Load
+from plimsoll.control.demand import Load, is_queue
 from plimsoll.control.laggard import laggard
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_settled, lead_s, ratio_of
@@ -52,12 +52,12 @@ def asked(
 ) -> Asked:
     """What the load asks for, with everything that is told about it and remembered of it."""
     holds = load.holds
-    ratio, lead = ratio_of(role.signals, slo), lead_s(memory, role, law)
+    ratio, lead = ratio_of(role.signals, slo, most_s=holds.longest_s), lead_s(memory, role, law)
     memory = _slow(memory, ratio, now)
     lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
     curable = _curable(role, law)
     # Without gaps that no number of replicas would shorten: they break their limit, and ask for nothing.
-    pressing = ratio_of(role.signals, slo, holds.gap_s)
+    pressing = ratio_of(role.signals, slo, holds.gap_s, holds.longest_s)
     latency, told = None, None
     if pressing is not None and pressing > 1:
         latency = _by_latency(memory, load, pressing, slow=lasted and curable, lead=lead, now=now, law=law)
@@ -184,7 +184,10 @@ def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
 def _curable(role: Role, law: Law) -> bool:
     """Whether more replicas can help: there is some sign of load, or nobody says that there is none."""
     signals = role.signals
-    if (signals.mean("kv_fraction") or 0.0) >= law.busy_kv or (signals.sum("waiting") or 0.0) > 0:
+    # Of many replicas one or another always has a request that its next step takes up.
+    if is_queue(signals.sum("waiting") or 0.0, signals.sum("running")):
+        return True
+    if (signals.mean("kv_fraction") or 0.0) >= law.busy_kv:
         return True
     if (signals.sum("preemptions") or 0.0) > 0 or not signals.replicas:
         return True

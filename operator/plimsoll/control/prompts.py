@@ -86,7 +86,8 @@ def learned(
         late = memory.late.against(ttft_s, TWICE).seen(share)
         calm = memory.late_steady.against(ttft_s, AS_ALLOWED)
         memory = replace(memory, late=late, late_steady=calm.seen(share) if settled and not owing else calm)
-    if (share := late_share(signals.latencies.itl, itl_s)) is not None:
+    full_s = step_s(most_tokens(memory, capacity), capacity)
+    if (share := late_share(signals.latencies.itl, itl_s, full_s)) is not None:
         memory = replace(memory, late_gaps=memory.late_gaps.against(itl_s, AS_ALLOWED).seen(share))
     if settled and (point := _point(signals)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))

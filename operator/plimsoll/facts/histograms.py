@@ -111,6 +111,11 @@ class Histogram:
                 return self.bounds[place - 1] if bound == inf else bound
         return None
 
+    def bound_from(self, value: float) -> float:
+        """The first bound that is not below a value: up to it nothing tells what was counted from the value."""
+        place = bisect_left(self.bounds, value)
+        return self.bounds[place] if place < len(self.bounds) else inf
+
     def above(self, bound: float) -> float:
         """How many were above a bound; a bound inside a bucket counts the whole bucket as above."""
         place = bisect_left(self.bounds, bound)
