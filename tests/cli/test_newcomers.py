@@ -275,3 +275,13 @@ def test_what_is_known_can_be_read_by_programs(command: str):
     ran = plimsoll(command, "-o", "json")
     assert ran.code == 0
     assert len(json.loads(ran.out)) > 20
+
+
+def test_a_fleet_that_is_given_in_several_lines_is_all_of_them():
+    file = str(EXAMPLES / "01-minimal.yaml")
+    one, several = (
+        plimsoll("plan", "-f", file, *fleet, "-o", "json")
+        for fleet in (("--fleet", "8xH100,8xL40S"), ("--fleet", "8xH100", "--fleet", "8xL40S"))
+    )
+    assert one.code == several.code == 0
+    assert one.out == several.out

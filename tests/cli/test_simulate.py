@@ -53,8 +53,8 @@ def requests(tmp_path: Path) -> str:
     return str(file)
 
 
-def simulated(llm: str, trace: str, *arguments: str) -> Ran:
-    return plimsoll("simulate", "-f", llm, "--fleet", "8xL40S", "--trace", trace, *arguments)
+def simulated(llm: str, trace: str, *arguments: str, fleet: str = "8xL40S") -> Ran:
+    return plimsoll("simulate", "-f", llm, "--fleet", fleet, "--trace", trace, *arguments)
 
 
 def figures(llm: str, trace: str, *arguments: str) -> dict[str, Any]:
@@ -272,10 +272,16 @@ def test_more_traffic_is_a_factor(llm: str, requests: str):
     assert figures(llm, requests, "--scale", "0.5")["trace"]["requests"] == pytest.approx(1000, rel=0.1)
 
 
+def test_a_trace_that_is_not_there_is_told(llm: str):
+    ran = simulated(llm, "none.csv")
+    assert (ran.code, ran.out) == (3, "")
+    assert "none.csv: cannot be read" in ran.err
+
+
 def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_path: Path):
     file = tmp_path / "big.yaml"
     file.write_text(resource("big", "meta-llama/Llama-3.3-70B-Instruct"))
-    ran = simulated(str(file), requests, "--fleet", "1xL4")
+    ran = simulated(str(file), requests, fleet="1xL4")
     assert ran.code == 2
     assert "default/big: the plan does not fit, so nothing would run" in ran.err
     file.write_text(resource("none", "Qwen/Nope-8B"))
@@ -287,7 +293,8 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--trace", "none.csv"), "none.csv: cannot be read"),
+        (("--trace", "none.csv"), "one at a time, and a run for each other one"),
+        (("--seed", "first"), "'first' is no whole number"),
         (("--from-day", "3"), "the trace ends after 6.7 minutes"),
         (("--scale", "0.000001"), "nothing arrives"),
         (("--scale", "nan"), "not a number"),

@@ -68,7 +68,6 @@ def held_back(scenario: Scenario, ours: Result) -> str:
             (80.0, 96.0),
             "even 3 replicas all the time, the most there may be, 80.00% with 96.0 GPU-hours",
         ),
-        ((None, 48.0), (None, 96.0), "plimsoll answers 100.00% with"),
     ],
 )
 def test_the_answer_is_what_the_law_takes_beside_the_smallest_constant_number(
@@ -76,6 +75,19 @@ def test_the_answer_is_what_the_law_takes_beside_the_smallest_constant_number(
 ):
     (answer,) = conclusions(PLENTY, [result("plimsoll", *ours), constant(*other)], DAY_S)
     assert said in answer
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_without_slo_nothing_is_called_better(beside: bool):
+    others = [constant(None, 24.0)] if beside else [result("hpa", None, 24.0)]
+    (answer,) = conclusions(PLENTY, [result("plimsoll", None, 48.0), *others], DAY_S)
+    assert answer.startswith(
+        "plimsoll answers 100.00% with 48.0 GPU-hours and half of the first tokens within 0."
+    )
+    assert ("3 replicas all the time 100.00% with 24.0 GPU-hours and half" in answer) is beside
+    assert answer.endswith(
+        "who waited too long is not told, so neither is which is better: declare slo.ttftP99Ms"
+    )
 
 
 OURS = "plimsoll keeps slo for 99.50% with 48.0 GPU-hours"

@@ -62,7 +62,11 @@ def test_what_is_beyond_reach_is_late_with_any_number_of_replicas_and_all_else_i
 
 
 @pytest.mark.parametrize(
-    ("cached", "said"), [(False, "alone, so that 90.00%"), (True, "cached, so that 90.00%")]
+    ("cached", "said"),
+    [
+        (False, "alone, and 30 are refused, so that 85.00%"),
+        (True, "cached, and 30 are refused, so that 85.00%"),
+    ],
 )
 def test_a_report_says_what_nobody_could_keep(cached: bool, said: str):
     asked = mixed()

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from plimsoll.simulate.advice import conclusions
+from plimsoll.simulate.alone import first_token_s
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.outcome import Outcome
@@ -67,6 +68,22 @@ def test_minutes_that_only_prompts_of_no_replica_made_late_are_told_as_theirs():
         world=world(), arrivals=with_long_ones(steady(FULL, 600.0)), policy=Static(1), initial=1
     ).outcome()
     assert not any(one.refused for one in crowded.late[2:]), "they would have been late without them too"
+
+
+def test_minutes_that_prompts_made_late_which_are_late_even_alone_are_told_as_theirs():
+    """Some are refused besides, and those alone would have left 99 of 100 in time."""
+    here, asked = world(), steady(2.0, 600.0)
+    limit = replace(here.slo, ttft_p99_s=first_token_s(here.times, here.limits, 1500))
+    inputs = (5000 if place % 300 == 0 else 2000 if place % 40 == 0 else 100 for place in range(len(asked)))
+    outcome = Run(
+        world=replace(here, slo=limit),
+        arrivals=replace(asked, inputs=array("q", inputs)),
+        policy=Static(4),
+        initial=4,
+    ).outcome()
+    assert outcome.late
+    assert all(one.alone and not one.refused for one in outcome.late)
+    assert "100% because prompts are so long that their first token is late even alone" in told(outcome)
 
 
 def test_minutes_whose_gaps_are_too_long_besides_are_not_told_as_those_of_long_prompts():

@@ -80,18 +80,20 @@ def fleet_options(command: Command) -> Command:
         snapshot_file: str | None,
         nodes_file: str | None,
         context: str | None,
-        fleet: str | None,
+        fleet: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=fleet)
+        line = ",".join(fleet) if fleet else None
+        choice = FleetChoice(snapshot_file=snapshot_file, nodes_file=nodes_file, context=context, fleet=line)
         return command(fleet=choice, **others)
 
     asked = cast("Command", chosen)
     for option in (
         click.option(
             "--fleet",
+            multiple=True,
             metavar="GPUS",
-            help=f"A fleet in a line: 8xH100,16xL4 ({NODE_GPUS} a node), or 4x2xL40S: 4 nodes of 2.",
+            help=f"A fleet in a line: 8xH100,16xL4 ({NODE_GPUS} a node), or 4x2xL40S: 4 nodes of 2. Given more than once: all of it.",
         ),
         click.option(
             "--context",
@@ -133,7 +135,7 @@ def fleet_document(text: str) -> dict[str, object]:
     wrong = []
     for part in text.split(","):
         match = _PART.match(part.strip())
-        if match is None or int(match["gpus"]) < 1:
+        if match is None or 0 in (int(match["gpus"]), int(match["nodes"] or 1)):
             wrong.append(f"--fleet: {part.strip()!r} is no pool; {_pool_meant(part.strip())}")
             continue
         if int(match["gpus"]) > MOST_GPUS or int(match["nodes"] or 0) > MOST_NODES:
@@ -161,6 +163,8 @@ def _pool_meant(part: str) -> str:
     if nearly is None:
         return form
     number = nearly["before"] or nearly["after"]
+    if number and not int(number):
+        return f"it has none; {form}"
     meant = " or ".join(f"{gpus}x{nearly['product']}" for gpus in ([number] if number else [1, NODE_GPUS]))
     return f"did you mean {meant}? ({form})"
 

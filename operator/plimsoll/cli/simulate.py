@@ -56,6 +56,8 @@ class Seed(click.IntRange):
     def convert(self, value: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if "," in str(value):
             self.fail(f"{value!r}: give --seed once for each world, as in --seed 1 --seed 2", param, ctx)
+        if not str(value).strip().removeprefix("-").isdecimal():
+            self.fail(f"{value!r} is no whole number, as 1 is", param, ctx)
         found: int = super().convert(value, param, ctx)
         return found
 
@@ -71,12 +73,21 @@ class PolicyName(click.Choice):  # type: ignore[type-arg]  # of no types before 
         return found
 
 
+def _only(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str:
+    """One that is given again would else be taken in silence in place of the first."""
+    if len(value) > 1:
+        raise click.BadParameter("one at a time, and a run for each other one", ctx, param)
+    return value[0]
+
+
 @click.command("simulate", cls=inputs.OfFiles)
 @inputs.files_option
 @click.option(
     "--trace",
     "trace_file",
     required=True,
+    multiple=True,
+    callback=_only,
     type=click.Path(),
     metavar="FILE",
     help="Requests (arrival_s,input_tokens,output_tokens[,prefix_block_ids], or as gateways and published traces name them), "

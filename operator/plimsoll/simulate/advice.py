@@ -21,9 +21,10 @@ from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.world import START_P90_S
 
-REFUSED, WAKING, BOUND, CRASHED, RETUNED = "refused", "waking", "bound", "crashed", "retuned"
+REFUSED, ALONE, WAKING, BOUND, CRASHED, RETUNED = "refused", "alone", "waking", "bound", "crashed", "retuned"
 STARTING, RISING, UNEVEN, OTHER = "starting", "rising", "uneven", "other"
 SHORT_S: Final = 2 * START_P90_S
+NO_SLO: Final = "who waited too long is not told, so neither is which is better: declare slo.ttftP99Ms"
 CALM_LEAST: Final = 5
 """Minutes that say something of a plan that nothing is missing to."""
 CALM_LATE: Final = 0.9
@@ -68,6 +69,8 @@ def conclusions(
 def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -> str:
     mine, theirs = _share_and_price(scenario, ours, currency), _share_and_price(scenario, constant, currency)
     replicas = round(constant.parameter)
+    if ours.outcome.figures.slo_pct is None:
+        return f"plimsoll {_keeps(ours)} {mine}{_median(ours)}, and {counted(replicas, 'replica')} all the time {theirs}{_median(constant)}; {NO_SLO}"
     if constant.slo_pct < GOAL_PCT:
         return f"plimsoll {_keeps(ours)} {mine}; even {counted(replicas, 'replica')} all the time, the most there may be, {theirs}"
     within = "" if scenario.least <= 1 or replicas > scenario.least else " within scaling.min"
@@ -82,6 +85,10 @@ def _alone(scenario: Scenario, ours: Result, results: Sequence[Result], currency
     others = [one for one in results if one.policy != ours.policy and not KINDS[one.policy].hindsight]
     keeping = min((one for one in others if one.keeps), key=lambda one: one.gpu_hours, default=None)
     compared = ""
+    if ours.outcome.figures.slo_pct is None:
+        return (
+            f"plimsoll {_keeps(ours)} {_share_and_price(scenario, ours, currency)}{_median(ours)}; {NO_SLO}"
+        )
     if keeping is not None:
         compared = (
             f", {_cheaper(scenario, ours, keeping)} {keeping.policy}, the cheapest of the others here that keeps {GOAL_PCT:g}%: "
@@ -93,6 +100,11 @@ def _alone(scenario: Scenario, ours: Result, results: Sequence[Result], currency
         f"plimsoll {_keeps(ours)} {_share_and_price(scenario, ours, currency)}{compared}; the smallest constant number that keeps "
         f"{GOAL_PCT:g}% was not played (--policy static_peak)"
     )
+
+
+def _median(one: Result) -> str:
+    half = one.outcome.figures.ttft_p50_ms
+    return "" if half is None else f" and half of the first tokens within {half / 1000:,.1f} s"
 
 
 def _keeps(ours: Result) -> str:
@@ -182,6 +194,8 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     counts = Counter(
         REFUSED
         if one.refused
+        else ALONE
+        if one.alone
         else WAKING
         if any(since < one.at + 60.0 and one.at < until for since, until in held)
         else _why(one, scenario.reachable)
@@ -195,6 +209,8 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
     cures = {
         REFUSED: f"because prompts of {scenario.limits.max_model_len:,} tokens and more are refused, whatever the replicas: a larger "
         "workload.contextTokens takes them",
+        ALONE: "because prompts are so long that their first token is late even alone on a replica, or are refused: a faster layout or GPU, or a "
+        "longer slo.ttftP99Ms, helps them",
         WAKING: "while requests waited for it to wake: a longer zero.afterSeconds has it sleep less often, and without scaling.zero it never does",
         BOUND: f"with {'the one replica' if scenario.reachable == 1 else f'all {scenario.reachable} replicas'} that there may be: "
         f"{_more_room(scenario)}{_no_cure_alone(scenario, ours)}",
@@ -218,7 +234,7 @@ def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
 
 def _no_cure_alone(scenario: Scenario, ours: Result) -> str:
     """A word of caution where nearly every minute was late in which no more replicas were asked for than were there."""
-    late = {round(one.at / 60) for one in ours.outcome.late if not one.refused}
+    late = {round(one.at / 60) for one in ours.outcome.late if not (one.refused or one.alone)}
     calm = {
         int(point.at // 60)
         for point in ours.outcome.points

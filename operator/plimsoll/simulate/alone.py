@@ -33,10 +33,25 @@ def _longest(site: Site, limit: float) -> int:
     return bisect_right(lengths, limit, key=lambda tokens: first_token_s(site.times, site.limits, tokens))
 
 
+def refused_from(world: World) -> int:
+    """Tokens of the shortest prompt that all replicas refuse."""
+    return max(one.limits.max_model_len for one in world.sites)
+
+
+def late_from(world: World) -> int:
+    """Tokens of the shortest prompt whose first token is late at best, or that is refused."""
+    longest, refused = longest_in_time(world), refused_from(world)
+    return refused if longest is None else min(longest + 1, refused)
+
+
 def beyond_reach(arrivals: Arrivals, world: World) -> int:
     """How many requests cannot have their first token in time, unless the beginning of their prompt is cached. Prompts that engines refuse
     are not counted."""
-    longest = longest_in_time(world)
-    if longest is None:
-        return 0
-    return sum(longest < tokens < world.limits.max_model_len for tokens in arrivals.inputs)
+    least, refused = late_from(world), refused_from(world)
+    return sum(least <= tokens < refused for tokens in arrivals.inputs)
+
+
+def refused(arrivals: Arrivals, world: World) -> int:
+    """How many prompts no replica takes."""
+    least = refused_from(world)
+    return sum(tokens >= least for tokens in arrivals.inputs)

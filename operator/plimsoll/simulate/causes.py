@@ -30,6 +30,8 @@ class Late:
     """One replica had a queue while another had none, as the alert UnevenLoad has it; none of them tries a setting."""
     refused: bool = False
     """Only prompts that are too long for any replica made it late."""
+    alone: bool = False
+    """Only such prompts did, and those whose first token is late even on a replica of their own."""
 
 
 class Causes:
@@ -43,13 +45,18 @@ class Causes:
         self._crashed: set[int] = set()
         self._retuned: set[int] = set()
         self._uneven: set[int] = set()
-        self._long: Counter[int] = Counter()
+        self._refused: Counter[int] = Counter()
+        self._lost: Counter[int] = Counter()
 
-    def arrivals(self, at: Sequence[float], inputs: Sequence[int], refused_from: int) -> None:
-        """Prompts of so many tokens and more are refused by all replicas."""
-        self._long.update(
-            int(moment // 60) for moment, tokens in zip(at, inputs, strict=True) if tokens >= refused_from
-        )
+    def arrivals(
+        self, at: Sequence[float], inputs: Sequence[int], *, refused_from: int, late_from: int
+    ) -> None:
+        """Prompts of `refused_from` tokens and more are refused by all replicas, and those of `late_from` are late at best."""
+        for moment, tokens in zip(at, inputs, strict=True):
+            if tokens >= late_from:
+                self._lost[int(moment // 60)] += 1
+            if tokens >= refused_from:
+                self._refused[int(moment // 60)] += 1
 
     def look(self, estate: Estate, minute: int) -> None:
         starting = [one for one in estate.present if one.state is not ReplicaState.READY]
@@ -68,7 +75,7 @@ class Causes:
 
     def late(self, minute: int, *, good: int, arrived: int, smooth: bool) -> Late:
         """`good` of those who arrived had their first token in time; `smooth`: 99 of 100 gaps were within their limit."""
-        long = self._long[minute]
+        refused, lost = self._refused[minute], self._lost[minute]
         return Late(
             at=60.0 * minute,
             told=self._told[minute],
@@ -77,5 +84,6 @@ class Causes:
             retuned=minute in self._retuned,
             rising=self._rising[minute],
             uneven=minute in self._uneven,
-            refused=smooth and long > 0 and good >= 0.99 * (arrived - long),
+            refused=smooth and refused > 0 and good >= 0.99 * (arrived - refused),
+            alone=smooth and lost > 0 and good >= 0.99 * (arrived - lost),
         )

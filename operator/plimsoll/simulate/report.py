@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.planning import codec
 from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.advice import conclusions
-from plimsoll.simulate.alone import beyond_reach
+from plimsoll.simulate.alone import beyond_reach, refused, refused_from
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import belief_error
@@ -122,14 +122,17 @@ def _scenario_notes(report: Report) -> Sequence[str]:
         notes += _sets_notes(scenario)
     if scenario.zero is not None:
         notes += _sleep_notes(scenario.zero)
-    limit = max(one.limits.max_model_len for one in report.world.sites)
-    notes += overlong(report.arrivals, limit, scenario.ceiling, drawn=not report.lengths_from_trace)
+    notes += overlong(
+        report.arrivals, refused_from(report.world), scenario.ceiling, drawn=not report.lengths_from_trace
+    )
     late, asked = beyond_reach(report.arrivals, report.world), len(report.arrivals)
     if 1000 * late >= asked:
+        lost = refused(report.arrivals, report.world)
+        besides = f", and {lost:,} are refused" if lost else ""
         cached = ", but for those whose beginning is cached" if report.arrivals.prefixes is not None else ""
         notes.append(
-            f"{late:,} of {asked:,} prompts take longer than slo.ttftP99Ms to compute even alone{cached}, so that "
-            f"{100 * (1 - late / asked):.2f}% is about the most that any number of replicas can keep"
+            f"{late:,} of {asked:,} prompts take longer than slo.ttftP99Ms to compute even alone{cached}{besides}, so that "
+            f"{100 * (1 - (late + lost) / asked):.2f}% is about the most that any number of replicas can keep"
         )
     hindsight = sorted(
         {one.policy for ran in report.results.values() for one in ran if KINDS[one.policy].hindsight}

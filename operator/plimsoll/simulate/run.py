@@ -7,6 +7,7 @@ from typing import Final
 
 from plimsoll.control.decision import RISING
 from plimsoll.facts.pod_sample import PodSample
+from plimsoll.simulate.alone import late_from, refused_from
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate
@@ -65,7 +66,9 @@ class Run:
     def outcome(self) -> Outcome:
         arrivals, pick, tally = self.arrivals, self._router.pick, self.tally
         inputs, outputs, prefixes = arrivals.inputs, arrivals.outputs, arrivals.prefixes
-        tally.arrivals(arrivals.at, inputs, max(one.limits.max_model_len for one in self.world.sites))
+        tally.arrivals(
+            arrivals.at, inputs, refused_from=refused_from(self.world), late_from=late_from(self.world)
+        )
         gateway = self._gateway
         next_at = 0.0
         for place, now in enumerate(arrivals.at):

@@ -63,12 +63,14 @@ class Tally:
         self.causes = Causes(minutes)
         self._every = max(SCRAPE_S, round(self.span_s / POINTS / SCRAPE_S) * SCRAPE_S)
 
-    def arrivals(self, at: Sequence[float], inputs: Sequence[int], refused_from: int) -> None:
-        """Note all arrivals. Prompts of `refused_from` tokens and more are refused by all replicas."""
+    def arrivals(
+        self, at: Sequence[float], inputs: Sequence[int], *, refused_from: int, late_from: int
+    ) -> None:
+        """Note all arrivals. Prompts of `refused_from` tokens and more are refused by all replicas, those of `late_from` late at best."""
         self.requests = len(at)
         for moment in at:
             self._arrived[int(moment // 60)] += 1
-        self.causes.arrivals(at, inputs, refused_from)
+        self.causes.arrivals(at, inputs, refused_from=refused_from, late_from=late_from)
 
     def answered(self, finished: list[Request]) -> None:
         """Count these requests, and empty the list."""
