@@ -49,7 +49,11 @@ _TABLE_HEAD: Final = """
 An alert fires once it has lasted for so long; one that says how long later it still does (`keep_firing_for`: Prometheus 2.42 or later, and a CRD of its operator that
 knows the field) is about what swings, and calls nobody again at each swing.
 
-Latency and failed requests are held against the resource's own `spec.slo`; what it does not promise raises no alert. Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
+Latency and failed requests are held against the resource's own `spec.slo`; what it does not promise raises no alert.
+A promise inside a bucket of the engine's histogram may be found broken though it is kept, as a p99 is guessed within its bucket; one at a bound (vLLM's gaps: 25, 50, 75, 100, 150, 200, 300 ms)
+is held against the very share.
+
+Everything else stands in one table, `operator/plimsoll/alerts/thresholds.py`:
 
 | threshold | value | meaning |
 |---|---|---|

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp, log
+from math import ceil, exp, inf, log
 from typing import Final
 
 from plimsoll.api.quantity import parse_bytes, parse_decimal
@@ -22,7 +22,9 @@ ASSUMED_INPUT: Final = 1024
 ASSUMED_OUTPUT: Final = 256
 ASSUMED_CONCURRENCY: Final = 32
 """Requests in flight on a replica when no load is declared: so many that layouts differ in how well they batch."""
-P99_OVER_P95: Final = 2.3263 / 1.6449
+P95, P99 = 1.6449, 2.3263
+"""Standard deviations up to these percentiles."""
+P99_OVER_P95: Final = P99 / P95
 """How many times as far from the median the 99th percentile of a normal distribution is as the 95th."""
 
 Source = tuple[Origin, str]
@@ -42,6 +44,8 @@ class Lengths:
     """The declared p99, else that of log-normal lengths with the declared p50 and p95; None where nothing is declared."""
     output_p99: int | None
     declared: bool
+    stretch: float = 1.0
+    """Tokens of the mean request, as a multiple of a typical one's: declared tails lengthen it. Load comes in means."""
 
     @property
     def live(self) -> int:
@@ -170,7 +174,9 @@ def _lengths(
         # Undeclared lengths cannot be longer than what a request may hold.
         input_typical = min(input_typical, max(1, context * 3 // 4))
         output_typical = min(output_typical, max(1, context - input_typical))
+    mean = _mean(prompt, input_typical, context) + _mean(answer, output_typical, context)
     return Lengths(
+        stretch=mean / (input_typical + output_typical),
         input_typical=input_typical,
         output_typical=output_typical,
         input_long=_long(prompt),
@@ -189,6 +195,20 @@ def _typical(length: TokenPercentiles | None, assumed: int) -> int:
         return length.p50
     tail = length.p95 if length.p95 is not None else length.p99
     return max(1, (tail or assumed) // 2)
+
+
+def _mean(length: TokenPercentiles | None, typical: int, context: int | None) -> float:
+    """Of log-normal lengths with the declared median and tail; without both, a typical length."""
+    if length is None or length.p50 is None:
+        return typical
+    if length.p95 is not None:
+        sigma = log(length.p95 / length.p50) / P95
+    elif length.p99 is not None:
+        sigma = log(length.p99 / length.p50) / P99
+    else:
+        return typical
+    # No request is longer than the context, so no mean is.
+    return min(typical * exp(sigma * sigma / 2), inf if context is None else context)
 
 
 def _long(length: TokenPercentiles | None) -> int | None:

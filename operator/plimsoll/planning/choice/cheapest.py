@@ -72,6 +72,8 @@ class Demand:
     least: int
     most: int | None
     limits: Limits = UNLIMITED
+    stretch: float = 1.0
+    """Of a rate: how many times a typical request the mean one is. Predictions are of typical requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,14 @@ def demand_of(intent: Intent, limits: Limits) -> Demand:
             amount=float(intent.concurrency), unit="concurrency", least=least, most=most, limits=limits
         )
     if bounds.fixed is None and intent.rate is not None:
-        return Demand(amount=float(intent.rate), unit="rate", least=least, most=most, limits=limits)
+        return Demand(
+            amount=float(intent.rate),
+            unit="rate",
+            least=least,
+            most=most,
+            limits=limits,
+            stretch=intent.lengths.stretch,
+        )
     # Zero replicas are planned as one, so that there is a plan when they are raised again.
     count = least if bounds.fixed is None else max(1, bounds.fixed)
     return Demand(amount=float(count), unit="replicas", least=count, most=count, limits=limits)
@@ -144,7 +153,7 @@ def _carried(chosen: PlanSet, demand: Demand) -> float:
     if demand.unit == "concurrency":
         return max(1.0, chosen.max_concurrency)
     if demand.unit == "rate" and chosen.performance is not None:
-        return max(0.001, chosen.performance.requests_per_second)
+        return max(0.001, chosen.performance.requests_per_second / demand.stretch)
     return 1.0
 
 
@@ -153,9 +162,9 @@ def capacity(candidate: Candidate, demand: Demand) -> float:
     if demand.unit == "concurrency":
         return float(candidate.most)
     if demand.unit == "rate":
-        return (
-            candidate.at_most.requests_per_second if candidate.at_most is not None and candidate.most else 0.0
-        )
+        if candidate.at_most is None or not candidate.most:
+            return 0.0
+        return candidate.at_most.requests_per_second / demand.stretch
     return 1.0
 
 

@@ -14,6 +14,8 @@ from plimsoll.planning.choice.weighing import Weighed
 from plimsoll.planning.placing.placement import Slot, refusal, room
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
 
+STRETCHED: Final = 1.05
+"""From so many times a typical request on it is told how long the mean one is."""
 MOST_NAMED: Final = 3
 """How many deployments or reasons a sentence names at most."""
 OF_SETS: Final = frozenset(
@@ -97,7 +99,11 @@ def replicas_reason(intent: Intent) -> str:
     if intent.concurrency is not None:
         return f"as many as {counted(intent.concurrency, 'request')} in flight need, at least {bounds.least}, {most}"
     if intent.rate is not None:
-        return f"as many as {float(intent.rate):g} requests a second need, at least {bounds.least}, {most}"
+        stretch = intent.lengths.stretch
+        each = f", the mean {stretch:.2g} times as long as a typical one," if stretch >= STRETCHED else ""
+        return (
+            f"as many as {float(intent.rate):g} requests a second{each} need, at least {bounds.least}, {most}"
+        )
     return f"no load is declared: scaling.min, at least {max(1, bounds.least)}, {most}"
 
 

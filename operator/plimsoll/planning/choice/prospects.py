@@ -167,7 +167,8 @@ class Prospects:
         cost = layout.gpus * float(slot.price if self.money and slot.price is not None else slot.part)
         if self.demand.unit == "replicas":
             return cost * 1000 / max(1e-6, bound.tokens_per_second), 1.0
-        carried = bound.concurrency if self.demand.unit == "concurrency" else bound.requests_per_second
+        rate = bound.requests_per_second / self.demand.stretch
+        carried = bound.concurrency if self.demand.unit == "concurrency" else rate
         return cost, max(carried, 1e-6)
 
     def predicted(self, prospect: Prospect) -> Prospect:
