@@ -85,19 +85,19 @@ def main():
     while told.deaf_start:
         time.sleep(1)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", told.port), handler_of(Engine(told)))
-    ended = threading.Event()
+    ended = []  # no Event: its lock may be held by the very wait that a signal cuts in on
 
     def end(number, frame):
         say(f"told to end by {number}")
         if not told.deaf:
-            ended.set()
+            ended.append(number)
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGUSR1, lambda number, frame: say("told 1"))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     say("INFO:     Application startup complete.")
-    while not ended.wait(0.1):
-        pass
+    while not ended:
+        time.sleep(0.1)
     server.shutdown()
     time.sleep(0.05)
 
