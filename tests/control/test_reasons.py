@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
+from inspect import getsource
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
 from plimsoll import names
-from plimsoll.control.pools import Allotment, grown
+from plimsoll.control import bounded, scaling
+from plimsoll.control.decision import RISING
+from plimsoll.control.pools import REASONS, Allotment, grown
 from plimsoll.control.situation import ReplicaState, Role, Room
 from plimsoll.control.telling import scaling_limited
 from plimsoll.planning.placing.budgets import Limits
 from plimsoll.reconcile.direction import Direction
 from tests.control.situations import WIDE, replicas, serving, signals
 
+PAGE = (Path(__file__).parents[2] / "docs" / "live-traffic.md").read_text()
+DECIDING = (bounded, scaling)
 FREE = {"a": 9.0, "b": 9.0, "c": 9.0}
 ONES = {"a": 1.0, "b": 1.0, "c": 1.0}
 
@@ -78,3 +85,16 @@ def test_a_budget_that_ends_what_would_wait_for_gpus_is_the_only_reason() -> Non
     room = Room(gpus=dict.fromkeys("abc", 0.0), limits=limits)
     found = grown(role(), ONES, 30.0, most=40, blocked=(), room=room, patient=True)
     assert (sum(found.replicas.values()), found.limit, found.besides) == (9, "BudgetExhausted", ())
+
+
+def test_the_page_about_live_traffic_says_what_each_word_for_a_decision_means():
+    said = {*REASONS, RISING}
+    for module in DECIDING:
+        said.update(
+            re.findall(r"""(?:reason=|reason, message = |else )"([A-Z][A-Za-z]+)\"""", getsource(module))
+        )
+    assert {"LoadRose", "Panic", "AtMin", "AtMax", "Fixed"} <= said
+    begins = PAGE.index("**The word beside each change**")
+    part = PAGE[begins : PAGE.index("What is decided is done by", begins)]
+    assert {word for word in said if f"`{word}`" not in part} == set()
+    assert set(re.findall(r"`([A-Z][A-Za-z]+)`", part)) - said == {"MetricsAvailable"}
