@@ -85,8 +85,8 @@ def _ages(rows: Rows) -> Figures:
         if value is None or not labels.get("pod"):
             continue
         # Of a name that has come again the pod that was there before may still be told of.
-        if (said := found.get(_pod(labels))) is None or value > said["at"]:
-            found[_pod(labels)] = {"at": value, "uid": labels.get("uid", "")}
+        if (said := found.get(key := _pod(labels))) is None or value > said["at"]:
+            found[key] = {"at": value, "uid": labels.get("uid", "")}
     return found
 
 
