@@ -27,9 +27,9 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.snapshot import read_snapshot
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.ask.reading import read
+from plimsoll.planning.lengths import P99
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.simulate.alone import beyond_reach
-from plimsoll.simulate.arrivals import P99
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.from_plan import CannotSimulate, lengths_of, scenario_of
 from plimsoll.simulate.policies.oracle import work_of

@@ -339,7 +339,7 @@ def test_a_log_that_is_not_in_order_is_replayed_in_order_and_that_is_said(llm: s
 def test_what_to_declare_for_this_traffic_is_said_where_it_would_give_another_plan(tmp_path: Path):
     """What the operator would say after a day of it, before it is deployed."""
     file, requests = tmp_path / "llm.yaml", tmp_path / "requests.csv"
-    rows = "".join(f"{place * 0.5:.1f},{3000 + place % 500},{20 + place % 10}\n" for place in range(1200))
+    rows = "".join(f"{place * 1.0:.1f},{3000 + place % 500},{20 + place % 10}\n" for place in range(1200))
     requests.write_text("arrival_s,input_tokens,output_tokens\n" + rows)
     cheap = ("--routing", "service", "--policy", "static_peak")
 
@@ -348,7 +348,7 @@ def test_what_to_declare_for_this_traffic_is_said_where_it_would_give_another_pl
             "inputTokens": inputs,
             "outputTokens": outputs,
             "contextTokens": 8192,
-            "requestsPerSecond": "2",
+            "requestsPerSecond": "1",
         }
         file.write_text(resource("chat", **{**SPEC, "workload": declared}))
         return " ".join(simulated(str(file), str(requests), *cheap).out.split())

@@ -141,7 +141,7 @@ def test_the_bar_counts_what_is_done_and_never_goes_back(monkeypatch: pytest.Mon
             told.append(now)
 
     monkeypatch.setattr("plimsoll.cli.simulate_side.Bar", Watched)
-    monkeypatch.setattr("plimsoll.cli.simulate_side.LOOK_S", 0.01)
+    monkeypatch.setattr("plimsoll.cli.simulate_side.LOOK_S", 0.002)
     stages = Stages(scenario=SCENARIO, trace=TRACE)
     play(CASES, stages, stages.arrivals(1), 2)
     assert told == sorted(told)

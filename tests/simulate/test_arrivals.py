@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from plimsoll.simulate.arrivals import ASSUMED_TAIL, P95, P99, Length, Lengths, draw_arrivals
+from plimsoll.planning.lengths import ASSUMED_TAIL, P95, P99, Length
+from plimsoll.simulate.arrivals import Lengths, draw_arrivals, drawn
 from plimsoll.simulate.traces import BadTrace, RateTrace, RequestTrace, TimeTrace, expected, load, load_trace
 
 LENGTHS = Lengths(input=Length(500, 0.8), output=Length(100, 0.5))
@@ -142,8 +143,8 @@ def test_lengths_have_the_percentiles_that_are_declared():
 def test_a_declared_p99_shapes_the_tail_beside_a_p95(p50: float | None, p99: float):
     length = Length.by(p50, 3000, p99, 1)
     chance = Random(7)
-    drawn = sorted(length.draw(chance) for _ in range(20_000))
-    seen = [drawn[len(drawn) * percent // 100] for percent in (50, 95, 99)]
+    found = sorted(drawn(length, chance) for _ in range(20_000))
+    seen = [found[len(found) * percent // 100] for percent in (50, 95, 99)]
     assert (length.at(P95), length.at(P99)) == pytest.approx((3000, p99))
     assert seen == pytest.approx([p50 or 3000 / ASSUMED_TAIL, 3000, p99], rel=0.1)
 

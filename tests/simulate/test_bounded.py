@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.simulate.arrivals import Arrivals, Length, Lengths, draw_arrivals
+from plimsoll.planning.lengths import Length
+from plimsoll.simulate.arrivals import Arrivals, Lengths, draw_arrivals
 from plimsoll.simulate.stages import Stages
 from plimsoll.simulate.traces import RateTrace, RequestTrace, TimeTrace
 from tests.simulate.worlds import SCENARIO

@@ -13,8 +13,8 @@ from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.learned import NOTHING
 from plimsoll.planning.ask.reading import read
+from plimsoll.planning.lengths import P95, P99
 from plimsoll.planning.planner import plan
-from plimsoll.simulate.arrivals import P95, P99
 from plimsoll.simulate.from_plan import lengths_of, scenario_of
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.steps import steps_ahead

@@ -3,7 +3,8 @@
 from array import array
 
 from plimsoll.control.situation import Capacity, Slo
-from plimsoll.simulate.arrivals import Arrivals, Length, Lengths
+from plimsoll.planning.lengths import Length
+from plimsoll.simulate.arrivals import Arrivals, Lengths
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.steps import Limits, StepTimes
 from plimsoll.simulate.world import Hardware, World

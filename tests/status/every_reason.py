@@ -265,6 +265,9 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "what no plan follows is wanted": _unfollowed,
     "limits are kept": lambda: story(pod(), spec={"slo": {"ttftP99Ms": 60_000}, "workload": CHAT}),
     "limits cannot be kept": lambda: story(pod(), spec={"slo": {"ttftP99Ms": 1}, "workload": CHAT}),
+    "limits are kept for typical requests alone": lambda: story(
+        pod(), spec={"slo": {"ttftP99Ms": 60}, "workload": CHAT | {"requestsPerSecond": "4"}}
+    ),
     "two scale it": lambda: story(
         pod(), spec={"replicas": 1}, scalers=("HorizontalPodAutoscaler a", "ScaledObject b")
     ),

@@ -176,6 +176,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
     names.SLO: {
         "Attainable": "The prediction is within the limits.",
+        "PartlyAttainable": "The plan keeps slo.ttftP99Ms for typical requests, but not for 99 of 100 as users send them.",
         "Unattainable": "No layout on this fleet keeps the limits, or what is measured is beyond them and more replicas would not help.",
         "NotDeclared": "No limits were declared.",
     },

@@ -17,6 +17,7 @@ from rich.text import Text
 from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, short
 from plimsoll.cli.ledgers import inputs_text
+from plimsoll.planning.choice.late import PARTLY
 from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import (
     Advice,
@@ -60,7 +61,7 @@ def generates(chosen: PlanSet | None) -> bool:
 
 def missed_target(plan: Plan) -> str:
     """What of the latency target is not kept, as the user's field; empty where all of it is, or none is asked for."""
-    said = finding_of(plan, UNATTAINABLE)
+    said = finding_of(plan, UNATTAINABLE) or finding_of(plan, PARTLY)
     if said is not None and said.field:
         return said.field
     return "slo" if any(chosen.meets_slo is False for chosen in plan.sets) else ""
@@ -176,6 +177,6 @@ def _advice(advice: Advice) -> Text:
 def _finding(finding: Finding, style: Style) -> tuple[str, Text]:
     word, colour = _SEVERITY[finding.severity]
     # Of a warning the remedy is left to --all, but a target that is missed is an answer to what was asked.
-    helps = style.everything or finding.severity is Severity.ERROR or finding.reason == UNATTAINABLE
+    helps = style.everything or finding.severity is Severity.ERROR or finding.reason in (UNATTAINABLE, PARTLY)
     said = sentence(finding) if helps else where(finding)
     return word, Text.assemble((f"{finding.reason}: ", colour), said)

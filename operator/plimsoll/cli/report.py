@@ -124,6 +124,11 @@ def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
             decoding = ""
         yield "", f"with {flight} of {lengths} tokens in flight on each replica{decoding}"
         yield "Throughput", f"{requests} on each replica; {predicted.bound} binds"
+    if chosen.steady_per_second is not None:
+        yield (
+            "Carries",
+            f"{short(chosen.steady_per_second)} requests/s on each replica as users send them, by chance and of all lengths",
+        )
 
 
 def _cost(chosen: PlanSet, style: Style) -> str:

@@ -137,7 +137,10 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         promised.append(f"gaps between tokens are at most {1000 * scenario.slo.itl_p99_s:,.0f} ms")
     if promised:
         yield "promised", f"99 of 100 {' and '.join(promised)}"
-    yield "planned", f"{short(scenario.requests_per_second)} requests/s a replica; seed {report.world.seed}"
+    planned = f"{short(scenario.requests_per_second)} typical requests/s a replica"
+    if scenario.steady_per_second is not None:
+        planned = f"{short(scenario.steady_per_second)} requests/s a replica, of all lengths and as they come"
+    yield "planned", f"{planned}; seed {report.world.seed}"
     if report.several:
         yield (
             "worlds",

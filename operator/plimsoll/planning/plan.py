@@ -186,6 +186,9 @@ class PlanSet:
     placements: tuple[Placement, ...] = ()
     most_per_second: float | None = None
     """Requests a second of one replica with `max_concurrency` in flight; None without a prediction, and in plans of the release before."""
+    steady_per_second: float | None = None
+    """Of a declared rate, how much one replica carries when requests come by chance, each of its own length; None without such a rate, and
+    in plans of the release before."""
 
     @property
     def shape(self) -> Shape:

@@ -8,81 +8,18 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import ceil, exp, log, sqrt
+from dataclasses import dataclass
+from math import ceil, sqrt
 from random import Random
-from statistics import NormalDist
 from typing import Final
 
 from plimsoll.load.arrivals import changing
 from plimsoll.load.trace_rates import Rate
+from plimsoll.planning.lengths import Length
 from plimsoll.simulate.traces import RateTrace, RequestTrace, TimeTrace, Trace
 
-P95: Final = 1.6449
-"""Standard deviations from the median to the 95th percentile of a normal distribution."""
-P99: Final = 2.3263
-ASSUMED_TAIL: Final = 3.0
-"""p95 over p50 of lengths where only one is known: real conversations have 3 to 5."""
-_NORMAL: Final = NormalDist()
 COPY_SPREAD_S: Final = 10.0
 """How far copies of a request are moved when a trace is made larger: its bursts stay, its instants do not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """Log-normal lengths in tokens."""
-
-    median: float
-    sigma: float
-    tail: float | None = None
-    """The sigma of lengths above p95, where both p95 and p99 are known: limits cut tails short, and few make them long."""
-    known: float = 0.0
-    """Standard deviations to the highest percentile that is known. What lies beyond is a guess."""
-
-    @staticmethod
-    def by(p50: float | None, p95: float | None, p99: float | None, otherwise: float) -> Length:
-        """From the percentiles that are known; a missing spread is the assumed one."""
-        tails = [(p95, P95), (p99, P99)]
-        upper = next(((value, far) for value, far in tails if value is not None), None)
-        sigma = log(ASSUMED_TAIL) / P95
-        if p50 is not None and upper is not None:
-            sigma = max(0.0, log(upper[0] / p50) / upper[1])
-        elif upper is not None:
-            p50 = upper[0] / exp(sigma * upper[1])
-        tail = None if p95 is None or p99 is None else max(0.0, log(p99 / p95) / (P99 - P95))
-        known = 0.0 if upper is None else P95 if p99 is None else P99
-        return Length(otherwise if p50 is None else p50, sigma, tail, known)
-
-    def less(self, tokens: int) -> Length:
-        """Without so many tokens of each: a part that all have in common leaves the same percentiles together with the rest."""
-        if not tokens:
-            return self
-        p50, p95, p99 = (max(1.0, self.at(far) - tokens) for far in (0.0, P95, P99))
-        return replace(Length.by(p50, p95, None if self.tail is None else p99, p50), known=self.known)
-
-    def draw(self, random: Random) -> int:
-        return max(1, round(self.at(random.gauss(0.0, 1.0))))
-
-    def at(self, deviations: float) -> float:
-        """The length so many standard deviations above the median: P95 and P99 give those percentiles."""
-        if self.tail is None or deviations <= P95:
-            return self.median * exp(self.sigma * deviations)
-        return self.median * exp(self.sigma * P95 + self.tail * (deviations - P95))
-
-    @property
-    def highest_known(self) -> float:
-        return self.at(self.known)
-
-    def draw_beyond(self, most: float, random: Random) -> int:
-        """A length above the highest that is known, and at most `most`."""
-        low, high = _NORMAL.cdf(self.known), _NORMAL.cdf(self._deviations(most))
-        return min(int(most), round(self.at(_NORMAL.inv_cdf(random.uniform(low, high)))))
-
-    def _deviations(self, tokens: float) -> float:
-        """Of a length above the highest that is known."""
-        from_p95 = self.tail is not None
-        sigma, begin = (self.tail, P95) if from_p95 else (self.sigma, 0.0)
-        return begin + log(tokens / self.at(begin)) / sigma if sigma else begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +32,8 @@ class Lengths:
     """Tokens at the start of every prompt that all have in common."""
 
     def draw(self, random: Random) -> tuple[int, int]:
-        given = self.input.draw(random) + self.shared_tokens
-        return given, self.output.draw(random)
+        given = drawn(self.input, random) + self.shared_tokens
+        return given, drawn(self.output, random)
 
     def within(self, pair: tuple[int, int], limit: int, random: Random) -> tuple[int, int]:
         """A prompt and its answer that have at most `limit` tokens together, as a client's are bounded by the context. Only what is beyond the
@@ -108,11 +45,20 @@ class Lengths:
         if prompt > room:
             if prompt <= self.input.highest_known or room <= self.input.highest_known:
                 return pair
-            prompt = self.input.draw_beyond(room, random)
+            prompt = _beyond(self.input, room, random)
         room = limit - shared - prompt
         if asked > room > self.output.highest_known:
-            asked = self.output.draw_beyond(room, random)
+            asked = _beyond(self.output, room, random)
         return prompt + shared, min(asked, room)
+
+
+def drawn(length: Length, random: Random) -> int:
+    return max(1, round(length.at(random.gauss(0.0, 1.0))))
+
+
+def _beyond(length: Length, most: float, random: Random) -> int:
+    """A length above the highest that is known, and at most `most`."""
+    return min(int(most), round(length.beyond(most, random.random())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,13 @@ from plimsoll.planning.ask.reading import Reading
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.targets import UNATTAINABLE
+from plimsoll.planning.lengths import Length
 from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import Slot, device_part, same_devices
 from plimsoll.planning.plan import Outcome, Plan, PlanSet, Severity
-from plimsoll.simulate.arrivals import Length, Lengths
+from plimsoll.simulate.arrivals import Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import Played, on_devices_of_their_own
@@ -99,6 +100,7 @@ def scenario_of(
         limits=first.site.limits,
         capacity=first.capacity,
         requests_per_second=chosen.performance.requests_per_second,
+        steady_per_second=chosen.steady_per_second,
         slo=Slo.of_ms(ttft_p99=intent.ttft_ms, itl_p99=intent.itl_ms),
         lengths=lengths_of(workload),
         lengths_declared=workload.input_tokens is not None and workload.output_tokens is not None,

@@ -30,7 +30,9 @@ class Scenario:
     limits: Limits
     capacity: Capacity
     requests_per_second: float
-    """What one replica is planned for."""
+    """What one replica is planned for, were all requests typical."""
+    steady_per_second: float | None = None
+    """What it is planned for as users send them, where a rate is declared."""
     slo: Slo
     lengths: Lengths
     lengths_declared: bool

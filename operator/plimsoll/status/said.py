@@ -10,6 +10,8 @@ from plimsoll.api.conditions import REASONS, Status
 from plimsoll.api.v1alpha1.status import Accuracy
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout.groups import told as half_scheduled
+from plimsoll.planning.choice.late import PARTLY
+from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.adapters import failed_adapters
 from plimsoll.status.findings import finding_of, lacking_of, sentence
@@ -158,10 +160,11 @@ def _slo(story: Story) -> Iterator[Told]:
     if (live := _live(story, names.SLO)) is not None:
         yield live
         return
-    missed = finding_of(plan, "Unattainable")
-    if missed is not None or any(one.meets_slo is False for one in plan.sets):
-        message = sentence(missed) if missed is not None else "the prediction is above the limits"
-        yield Told(names.SLO, "False", "Unattainable", message)
+    missed = finding_of(plan, UNATTAINABLE) or finding_of(plan, PARTLY)
+    if missed is not None:
+        yield Told(names.SLO, "False", missed.reason, sentence(missed))
+    elif any(one.meets_slo is False for one in plan.sets):
+        yield Told(names.SLO, "False", UNATTAINABLE, "the prediction is above the limits")
     elif all(one.meets_slo is None for one in plan.sets):
         yield Told(names.SLO, "True", "NotDeclared", "spec.slo sets no limits")
     else:

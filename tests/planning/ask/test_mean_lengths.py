@@ -46,13 +46,23 @@ def test_the_mean_request_is_longer_than_a_typical_one_by_its_declared_tail(
     assert stretch(**workload) == pytest.approx(times, rel=0.01)
 
 
-@pytest.mark.parametrize("rate", ["20", "60", "200"])
-def test_a_tail_takes_more_gpus_for_the_same_rate(rate: str):
-    def gpus(workload: dict[str, Any]) -> int:
-        asked = {"workload": {**workload, "requestsPerSecond": rate}}
-        made = planned(deployment(LLAMA, **asked), pool(nodes=20))
-        assert made.sets, made.findings
-        return sum(one.replicas * one.layout.gpus for one in made.sets)
+def test_a_replica_carries_fewer_a_second_of_lengths_with_a_longer_tail():
+    def carried(workload: dict[str, Any]) -> float:
+        asked = {"workload": {**workload, "requestsPerSecond": "60"}, "topology": {"tensor": 1}}
+        (one,) = planned(deployment(LLAMA, **asked), pool(nodes=20)).sets
+        return float(one.steady_per_second)
 
-    tail = {"inputTokens": {"p50": 1000, "p95": 4000}, "outputTokens": {"p50": 200, "p95": 600}}
-    assert gpus(EVEN) < gpus(tail) <= 1.6 * gpus(EVEN) + 1
+    alike, tail, long = (
+        {"inputTokens": {"p50": 1000, "p95": prompt}, "outputTokens": {"p50": 200, "p95": answer}}
+        for prompt, answer in ((1000, 200), (4000, 600), (9000, 1500))
+    )
+    assert carried(alike) > carried(tail) > carried(long)
+
+
+def test_a_median_alone_is_taken_to_have_a_tail_as_conversations_do():
+    def carried(**tails: int) -> float:
+        asked = {"workload": {"inputTokens": {"p50": 1000, **tails}, "requestsPerSecond": "60"}}
+        (one,) = planned(deployment(LLAMA, **asked, topology={"tensor": 1}), pool(nodes=20)).sets
+        return float(one.steady_per_second)
+
+    assert carried() == pytest.approx(carried(p95=3000), rel=0.01)

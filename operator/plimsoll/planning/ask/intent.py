@@ -16,14 +16,13 @@ from plimsoll.api.quantity import parse_bytes, parse_decimal
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.workload import TokenPercentiles
 from plimsoll.planning.layouts.rules import Wishes
+from plimsoll.planning.lengths import P95, P99, Length
 from plimsoll.planning.plan import Origin
 
 ASSUMED_INPUT: Final = 1024
 ASSUMED_OUTPUT: Final = 256
 ASSUMED_CONCURRENCY: Final = 32
 """Requests in flight on a replica when no load is declared: so many that layouts differ in how well they batch."""
-P95, P99 = 1.6449, 2.3263
-"""Standard deviations up to these percentiles."""
 P99_OVER_P95: Final = P99 / P95
 """How many times as far from the median the 99th percentile of a normal distribution is as the 95th."""
 
@@ -44,6 +43,9 @@ class Lengths:
     """The declared p99, else that of log-normal lengths with the declared p50 and p95; None where nothing is declared."""
     output_p99: int | None
     declared: bool
+    inputs: Length
+    outputs: Length
+    """All of them, and not only typical ones."""
     stretch: float = 1.0
     """Tokens of the mean request, as a multiple of a typical one's: declared tails lengthen it. Load comes in means."""
 
@@ -184,6 +186,14 @@ def _lengths(
         input_p99=_p99(prompt),
         output_p99=_p99(answer),
         declared=prompt is not None and answer is not None,
+        inputs=_all(prompt, input_typical),
+        outputs=_all(answer, output_typical),
+    )
+
+
+def _all(length: TokenPercentiles | None, typical: int) -> Length:
+    return Length.by(
+        *((None, None, None) if length is None else (length.p50, length.p95, length.p99)), typical
     )
 
 

@@ -19,6 +19,7 @@ from plimsoll.planning.placing.placement import spread
 from plimsoll.planning.plan import Alternative, Origin, PlanSet, Value
 from plimsoll.planning.settle.changed import set_digest
 from plimsoll.planning.settle.sequences import queue_limit
+from plimsoll.planning.speed.open_loop import Steady
 
 MOST_ALTERNATIVES = 3
 
@@ -28,7 +29,12 @@ def build_sets(task: Task, chosen: Chosen, demand: Demand, owner: str) -> tuple[
     total = chosen.covered
     return tuple(
         build_set(
-            task, option.candidate, count, concurrency_of(task, option, demand, total, chosen.replicas), owner
+            task,
+            option.candidate,
+            count,
+            concurrency_of(task, option, demand, total, chosen.replicas),
+            owner,
+            steady=option.steady,
         )
         for option, count in chosen.sets
     )
@@ -40,8 +46,8 @@ def concurrency_of(task: Task, option: Option, demand: Demand, total: float, rep
     intent = task.intent
     if demand.unit == "concurrency":
         wanted = ceil(demand.amount * option.capacity / total - ROUNDING)
-    elif demand.unit == "rate":
-        wanted = ceil(most * min(1.0, demand.amount / total))
+    elif option.steady is not None:
+        wanted = ceil(option.steady.in_flight * min(1.0, demand.amount / total) - ROUNDING)
     elif intent.concurrency is not None:
         wanted = ceil(Fraction(intent.concurrency, max(1, replicas)))
     else:
@@ -49,7 +55,15 @@ def concurrency_of(task: Task, option: Option, demand: Demand, total: float, rep
     return max(1, min(most, wanted))
 
 
-def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int, owner: str) -> PlanSet:
+def build_set(
+    task: Task,
+    candidate: Candidate,
+    replicas: int,
+    concurrency: int,
+    owner: str,
+    *,
+    steady: Steady | None = None,
+) -> PlanSet:
     """The set of a candidate, predicted at so many requests in flight on each replica."""
     candidate = settled(task, candidate)
     limit, why = queue_limit(task, candidate.at_most.requests_per_second if candidate.at_most else None)
@@ -85,6 +99,7 @@ def build_set(task: Task, candidate: Candidate, replicas: int, concurrency: int,
         values=(*candidate.values, why, _layout_value(candidate)),
         placements=spread(hosts_of(candidate, owner), candidate.shape, candidate.layout, replicas, owner),
         most_per_second=None if candidate.at_most is None else candidate.at_most.requests_per_second,
+        steady_per_second=None if steady is None else steady.per_second,
     )
 
 

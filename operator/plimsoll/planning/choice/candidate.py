@@ -276,7 +276,15 @@ def predicting(
     task: Task, slot: Slot, layout: Layout, settings: EngineSettings, kv_tokens: float | None
 ) -> Callable[[int], Performance]:
     """The same with a cache of so many tokens; None where the model has no cache."""
-    replica = Replica.of(
+    replica = replica_of(task, slot, layout, settings, kv_tokens)
+    return lambda concurrency: replica.at(load_of(task.intent, concurrency))
+
+
+def replica_of(
+    task: Task, slot: Slot, layout: Layout, settings: EngineSettings, kv_tokens: float | None
+) -> Replica:
+    """A replica with a cache of so many tokens; None where the model has no cache."""
+    return Replica.of(
         model=task.model,
         gpu=slot.gpu,
         layout=layout,
@@ -285,7 +293,6 @@ def predicting(
         kv_tokens=kv_tokens,
         belief=belief(task.learned, speed_key(task.model, slot.gpu, layout, task.engine, settings)),
     )
-    return lambda concurrency: replica.at(load_of(task.intent, concurrency))
 
 
 def rate_at(task: Task, candidate: Candidate, concurrency: int) -> float | None:

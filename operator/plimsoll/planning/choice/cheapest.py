@@ -17,15 +17,19 @@ from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice import rule
 from plimsoll.planning.choice.candidate import Candidate, rate_at
+from plimsoll.planning.choice.steady import steady_of
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.planning.speed.open_loop import Steady
 
-PER_SLOT: Final = 3
-"""Candidates of one slot that enter the search: cheapest replica, cheapest work, largest replica."""
+PER_SLOT: Final = 4
+"""Candidates of one slot that enter the search: cheapest alone, cheapest replica, cheapest work, largest replica."""
 NEAR: Final = rule.NEAR
 ROUNDING: Final = 1e-9
 """Sums that differ by no more than this count as equal, as adding in another order changes the last digits."""
+LEAST_RATE: Final = 0.001
+"""Requests a second that every planned replica is taken to carry."""
 MANY: Final = 10**9
 """A number of replicas that stands for no limit."""
 MOST_STEPS: Final = 20_000
@@ -45,6 +49,8 @@ class Option:
     """Cost of one replica, in the unit that all options share."""
     room: int
     """Replicas for which there are devices and budget."""
+    steady: Steady | None = None
+    """The load that `capacity` stands for, where the demand is a rate."""
 
     @cached_property
     def order(self) -> tuple[object, ...]:
@@ -152,25 +158,20 @@ def _carried(chosen: PlanSet, demand: Demand) -> float:
     """What one replica of a set carries, in the demand's unit."""
     if demand.unit == "concurrency":
         return max(1.0, chosen.max_concurrency)
+    if demand.unit == "rate" and chosen.steady_per_second is not None:
+        return max(LEAST_RATE, chosen.steady_per_second)
     if demand.unit == "rate" and chosen.performance is not None:
-        return max(0.001, chosen.performance.requests_per_second / demand.stretch)
-    return 1.0
-
-
-def capacity(candidate: Candidate, demand: Demand) -> float:
-    """What one replica of a candidate carries, in the demand's unit."""
-    if demand.unit == "concurrency":
-        return float(candidate.most)
-    if demand.unit == "rate":
-        if candidate.at_most is None or not candidate.most:
-            return 0.0
-        return candidate.at_most.requests_per_second / demand.stretch
+        return max(LEAST_RATE, chosen.performance.requests_per_second / demand.stretch)
     return 1.0
 
 
 def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, money: bool) -> Option | None:
     """A candidate as the search sees it; None where it carries nothing within the target."""
-    carries = capacity(candidate, demand)
+    goes_on = steady_of(task, candidate, demand.amount) if demand.unit == "rate" else None
+    if demand.unit == "rate":
+        carries = 0.0 if goes_on is None else goes_on.per_second
+    else:
+        carries = float(candidate.most) if demand.unit == "concurrency" else 1.0
     if carries <= 0 or (task.intent.has_target and not candidate.most):
         return None
     cost = float(candidate.price if money and candidate.price is not None else candidate.gpu_hours)
@@ -180,7 +181,11 @@ def option_of(task: Task, candidate: Candidate, demand: Demand, room: int, *, mo
         cost = cost * 1000 / max(1.0, work) if work is not None else cost
         cost *= 1 + NEAR * mechanisms(candidate.layout)
     return Option(
-        candidate=candidate, capacity=carries, cost=cost, room=min(room, allowed(candidate, demand))
+        candidate=candidate,
+        capacity=carries,
+        cost=cost,
+        room=min(room, allowed(candidate, demand)),
+        steady=goes_on,
     )
 
 
@@ -227,6 +232,7 @@ def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
     for group in grouped.values():
         picks = [
             min(group, key=lambda option: (option.cost / option.capacity, option.order)),
+            min(group, key=lambda option: (option.cost * replicas_for(option, demand), option.order)),
             min(group, key=lambda option: option.order),
             # The one whose single replica carries most of the demand.
             min(group, key=lambda option: (-min(option.capacity, demand.amount), option.order)),

@@ -12,6 +12,7 @@ from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.candidate import Candidate, evaluate, predictor, room_for
 from plimsoll.planning.choice.cheapest import Demand, Option, allowed, option_of
+from plimsoll.planning.choice.steady import least_promise_ms
 from plimsoll.planning.choice.weighing import Weighed, weigh
 from plimsoll.planning.load import Performance
 from plimsoll.planning.placing.placement import Slot
@@ -169,6 +170,10 @@ def _helping(best: _Way) -> dict[str, int | None]:
     compute a long prompt too slowly. So gaps that are long enough are looked for."""
     missed, ttft_ms = {one.field: one for one in best.missed}, best.task.intent.ttft_ms
     found: dict[str, int | None] = {field: one.least for field, one in missed.items()}
+    if TTFT in missed and best.option.steady is not None:
+        # Of requests as users send them 99 of 100 are to keep it, and not only typical ones.
+        of_all = least_promise_ms(best.task, best.option.candidate)
+        found[TTFT] = None if of_all is None else max(of_all, missed[TTFT].least)
     if ITL not in missed or (ttft_ms is None and TTFT not in missed):
         return found
     first = ttft_ms if ttft_ms is not None else missed[TTFT].least

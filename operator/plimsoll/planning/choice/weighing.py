@@ -68,6 +68,8 @@ class _Weighing:
         self.candidates: list[Candidate] = []
         self.refusals: list[tuple[Slot | None, Refusal]] = []
         self.sure: list[Option] = []
+        self.late: list[Option] = []
+        """Those that fit as surely, but of whose requests too many would be late, as users send them."""
         self.tight: list[Option] = []
         self._threshold: float | None = None
         """Cost that a further pair with room must stay below to matter; None where it is to be worked out again."""
@@ -79,6 +81,8 @@ class _Weighing:
 
     @property
     def options(self) -> list[Option]:
+        if self.late and most_carried(self.sure) < self.demand.amount:
+            return [*self.sure, *self.late]
         return self.sure or self.tight
 
     def evaluate(self, prospect: Prospect) -> None:
@@ -91,7 +95,8 @@ class _Weighing:
         free = room_for(result, self.owner)
         option = option_of(self.task, result, self.demand, free, money=self.money)
         if option is not None:
-            (self.sure if result.fits else self.tight).append(option)
+            kept = option.steady is None or option.steady.kept
+            (self.tight if not result.fits else self.sure if kept else self.late).append(option)
             self._threshold = None
 
     def matters(self, prospect: Prospect) -> bool:
@@ -159,7 +164,7 @@ def weigh(task: Task, slots: Sequence[Slot], demand: Demand, owner: str, *, mone
         elif not prospect.predicted:
             tighter = prospects.predicted(prospect)
             heappush(waiting, (tighter.order, tighter))
-        elif weighing.options or len(weighing.candidates) < MOST_MISSES:
+        elif weighing.sure or weighing.tight or len(weighing.candidates) < MOST_MISSES:
             weighing.evaluate(prospect)
         else:
             weighing.refusals.append((prospect.slot, Refusal(prospect.layout, "target", _SLOWER)))
