@@ -125,7 +125,13 @@ def test_maps_are_written_in_one_order_whoever_wrote_them() -> None:
 
 def test_the_model_is_required() -> None:
     (problem,) = load_deployments(f"{HEAD}spec: {{}}").problems
-    assert str(problem) == "spec.model: must be set"
+    assert str(problem) == "spec.model: must be set: a group with source"
+
+
+def test_a_group_that_is_missing_is_shown_with_what_it_may_hold() -> None:
+    assert one("  scaling: {min: 0, max: 2, zero: {}}") == [
+        "spec.scaling.zero.wake: must be set: a group with query or annotation"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,8 @@ def test_the_number_of_replicas_is_explained():
     said = " ".join(explain("replicas").out.split())
     assert "replicas = " in said
     assert "as many as 6 requests a second, the mean 1.4 times as long as a typical one, need" in said
+    assert "requestsPerSecond 6" in said
+    assert "a replica carries" in said
 
 
 def test_an_empty_name_is_no_value_of_a_plan():

@@ -120,6 +120,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return _unknown_field(detail["loc"], model)
     if detail["type"] in ("model_type", "dict_type"):
         return _not_a_group(detail["input"], _group_at(model, detail["loc"]))
+    if detail["type"] == "missing" and (group := _group_at(model, detail["loc"])) is not None:
+        return f"must be set: a group with {', '.join(_required(group)) or ' or '.join(_fields(group))}"
     if detail["type"] == "string_type" and isinstance(detail["input"], dict | list):
         return "must be text; write it as one block behind '|'"
     if detail["type"] == "string_pattern_mismatch" and (words := SPELLINGS.get(detail["ctx"]["pattern"])):
@@ -163,7 +165,7 @@ def _not_a_group(given: Any, group: type[BaseModel] | None) -> str:
     """With how to write what was given in its place: a text, where only one field must be set, or one length for all requests."""
     inside = _fields(group)
     said = f"must be a group of fields{': ' if inside else ''}{', '.join(inside)}"
-    required = [name for name, info in _by_alias(group).items() if info.is_required()]
+    required = _required(group)
     if "p50" in inside and isinstance(given, int) and not isinstance(given, bool):
         return f"{said}; write {{p50: {given}}}"
     if not isinstance(given, str) or len(required) != 1:
@@ -184,6 +186,10 @@ def _group_at(model: type[BaseModel], location: Sequence[str | int]) -> type[Bas
 def _by_alias(group: type[BaseModel] | None) -> Mapping[str, FieldInfo]:
     fields = {} if group is None else group.model_fields
     return {info.alias or name: info for name, info in fields.items()}
+
+
+def _required(group: type[BaseModel] | None) -> list[str]:
+    return [name for name, info in _by_alias(group).items() if info.is_required()]
 
 
 def _fields(group: type[BaseModel] | None) -> list[str]:

@@ -107,6 +107,24 @@ def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
                 )
 
 
+def check_held(intent: Intent) -> Iterator[Finding]:
+    """A finding where bounds for autoscaling are set beside a number of replicas, which holds whatever they say."""
+    spec, held = intent.spec, intent.spec.replicas
+    if held is None:
+        return
+    for field, bound in (("scaling.max", spec.scaling.max), ("scaling.min", spec.scaling.min)):
+        if bound is not None and intent.binds(field):
+            yield Finding(
+                severity=Severity.WARNING,
+                reason="NotScaled",
+                message=f"{field} {bound} has no effect: spec.replicas holds {held}, obeyed exactly, so nothing is scaled",
+                field=field,
+                value=str(bound),
+                remedy="leave replicas out to have it scaled, or leave the bounds out",
+            )
+            return
+
+
 def check_sleep(intent: Intent) -> Iterator[Finding]:
     """A finding where scaling to zero is asked for and has no effect, as something else fixes the number of replicas."""
     spec = intent.spec

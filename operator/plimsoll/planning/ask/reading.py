@@ -16,6 +16,7 @@ from plimsoll.facts.learned import Learned
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.checks import (
     QUERY_UNCLOSED,
+    check_held,
     check_products,
     check_query,
     check_sleep,
@@ -129,6 +130,7 @@ def read(
     findings = (
         *_yielded(merged),
         *check_products(deployment.namespace, config),
+        *check_held(intent),
         *check_sleep(intent),
         *check_wake(intent, admin),
         *anyway,
