@@ -69,6 +69,34 @@ def test_no_prediction_is_no_latency_line(capsys):
     assert "Latency" not in shown(capsys, fleet(plan(sets=(plan_set(performance=None),))))
 
 
+def test_the_throughput_is_told_with_its_load_and_beside_it_what_a_replica_carries_at_most(capsys):
+    text = shown(capsys, fleet(plan(sets=(plan_set(most_per_second=9.87),))))
+    assert "1,710 tokens/s and 6.68 requests/s on each replica at that load" in text
+    assert "it carries up to 9.87 such requests/s within slo, with 120 in flight" in text
+
+
+def test_without_a_target_a_replica_carries_what_its_cache_and_sequences_take(capsys):
+    text = shown(capsys, fleet(plan(sets=(plan_set(most_per_second=9.87, meets_slo=None),))))
+    assert "it carries up to 9.87 such requests/s, with 120 in flight" in text
+    assert "within slo" not in text
+
+
+def test_a_load_that_is_the_most_a_replica_carries_is_called_that(capsys):
+    text = shown(capsys, fleet(plan(sets=(plan_set(most_per_second=6.68, max_concurrency=32),))))
+    assert "6.68 requests/s on each replica at that load; memory binds\n" in text
+    assert "  which is the most that it carries within slo\n" in text
+    assert "up to" not in text
+
+
+@pytest.mark.parametrize(
+    "unknown", [{"most_per_second": None}, {"most_per_second": 0.4, "max_concurrency": 0}]
+)
+def test_a_replica_that_carries_nobody_knows_what_is_said_to_carry_nothing_in_particular(unknown, capsys):
+    text = shown(capsys, fleet(plan(sets=(plan_set(**unknown),))))
+    assert "6.68 requests/s on each replica at that load; memory binds" in text
+    assert "carries" not in text
+
+
 def test_a_tight_plan_says_so_first(capsys):
     assert shown(capsys, fleet(plan(outcome=Outcome.TIGHT))).startswith("TIGHT  team-a/chat")
 

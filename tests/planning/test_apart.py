@@ -43,6 +43,29 @@ def test_what_is_more_than_a_word_is_named_alone(plan: Plan) -> None:
     )
 
 
+def test_what_a_replica_carries_at_most_is_compared_and_not_what_it_answers_at_two_loads(plan: Plan) -> None:
+    (one,) = plan.sets
+    assert one.performance is not None
+    slower = replace(one.performance, requests_per_second=0.5 * one.performance.requests_per_second)
+    emptier = replace(one, digest="other", performance=slower)
+    assert apart(replace(plan, sets=(emptier,)), plan) == ""
+    carries = replace(emptier, most_per_second=12.345)
+    assert apart(replace(plan, sets=(carries,)), plan) == (
+        f"up to 12.35 requests/s a replica instead of {one.most_per_second:.2f}"
+    )
+
+
+def test_of_a_plan_of_the_release_before_the_same_load_is_compared_and_no_other(plan: Plan) -> None:
+    (one,) = plan.sets
+    assert one.performance is not None
+    slower = replace(one.performance, requests_per_second=0.5)
+    older = replace(plan, sets=(replace(one, most_per_second=None),))
+    told = f"0.50 requests/s a replica at its load instead of {one.performance.requests_per_second:.2f}"
+    assert apart(replace(plan, sets=(replace(one, digest="other", performance=slower),)), older) == told
+    lighter = replace(one, digest="other", performance=slower, load=replace(one.load, concurrency=3))
+    assert apart(replace(plan, sets=(lighter,)), older) == ""
+
+
 def test_where_the_layout_or_the_hardware_is_another_that_says_it(plan: Plan) -> None:
     (one,) = plan.sets
     fresh = replace(plan, sets=(replace(one, digest="other", layout=replace(one.layout, tensor=8)),))

@@ -123,12 +123,23 @@ def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
             yield "Latency", f"answer {first}{met}"
             decoding = ""
         yield "", f"with {flight} of {lengths} tokens in flight on each replica{decoding}"
-        yield "Throughput", f"{requests} on each replica; {predicted.bound} binds"
+        yield "Throughput", f"{requests} on each replica at that load; {predicted.bound} binds"
+        # Where even a single request misses the target there is nothing that it carries, and of a declared rate it is told below.
+        if chosen.most_per_second is not None and chosen.max_concurrency and chosen.steady_per_second is None:
+            yield "", _most(chosen, chosen.most_per_second)
     if chosen.steady_per_second is not None:
         yield (
             "Carries",
             f"{short(chosen.steady_per_second)} requests/s on each replica as users send them, by chance and of all lengths",
         )
+
+
+def _most(chosen: PlanSet, per_second: float) -> str:
+    """What a replica carries. Without a target the cache and the number of sequences say how much that is."""
+    within = "" if chosen.meets_slo is None else " within slo"
+    if chosen.load.concurrency >= chosen.max_concurrency:
+        return f"which is the most that it carries{within}"
+    return f"it carries up to {short(per_second)} such requests/s{within}, with {count(chosen.max_concurrency)} in flight"
 
 
 def _cost(chosen: PlanSet, style: Style) -> str:

@@ -19,6 +19,7 @@ from plimsoll.simulate.fidelity import brief_error
 from plimsoll.simulate.outcome import Action
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.router import Routing
+from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.seeds import seeds_said, spreads
 from plimsoll.simulate.several import Played
 from plimsoll.simulate.world import START_P90_S, STARTS_S
@@ -137,10 +138,7 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         promised.append(f"gaps between tokens are at most {1000 * scenario.slo.itl_p99_s:,.0f} ms")
     if promised:
         yield "promised", f"99 of 100 {' and '.join(promised)}"
-    planned = f"{short(scenario.requests_per_second)} typical requests/s a replica"
-    if scenario.steady_per_second is not None:
-        planned = f"{short(scenario.steady_per_second)} requests/s a replica, of all lengths and as they come"
-    yield "planned", f"{planned}; seed {report.world.seed}"
+    yield "planned", f"{_planned(scenario)}; seed {report.world.seed}"
     if report.several:
         yield (
             "worlds",
@@ -153,6 +151,18 @@ def about(report: Report) -> Iterator[tuple[str, str]]:
         f"{max(STARTS_S):,.0f} s at most, as published for a model of 32B{nodes}"
     )
     yield "starts", starts
+
+
+def _planned(scenario: Scenario) -> str:
+    """What a replica carries, and what it answers at the load of the plan where that is less."""
+    if scenario.steady_per_second is not None:
+        return f"{short(scenario.steady_per_second)} requests/s a replica, of all lengths and as they come"
+    at_load, most = short(scenario.requests_per_second), scenario.most_per_second
+    if most is None:
+        return f"{at_load} typical requests/s a replica at the load that is planned"
+    promised = scenario.slo.ttft_p99_s is not None or scenario.slo.itl_p99_s is not None
+    told = f"up to {short(most)} typical requests/s a replica{' within slo' if promised else ''}"
+    return told if short(most) == at_load else f"{told}, {at_load} at the load that is planned"
 
 
 def replayed(report: Report) -> str:

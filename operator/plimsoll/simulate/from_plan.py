@@ -101,6 +101,7 @@ def scenario_of(
         capacity=first.capacity,
         requests_per_second=chosen.performance.requests_per_second,
         steady_per_second=chosen.steady_per_second,
+        most_per_second=chosen.most_per_second if chosen.max_concurrency else None,
         slo=Slo.of_ms(ttft_p99=intent.ttft_ms, itl_p99=intent.itl_ms),
         lengths=lengths_of(workload),
         lengths_declared=workload.input_tokens is not None and workload.output_tokens is not None,

@@ -30,9 +30,11 @@ class Scenario:
     limits: Limits
     capacity: Capacity
     requests_per_second: float
-    """What one replica is planned for, were all requests typical."""
+    """What one replica is planned for, were all requests typical: at the load that is declared, or a modest one."""
     steady_per_second: float | None = None
     """What it is planned for as users send them, where a rate is declared."""
+    most_per_second: float | None = None
+    """What one replica is predicted to carry within `slo`, or without one within its cache and sequences; None where that is not known."""
     slo: Slo
     lengths: Lengths
     lengths_declared: bool

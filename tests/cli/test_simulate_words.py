@@ -1,0 +1,43 @@
+"""What the lines of a simulation's report say of the plan, so that no two of them are read against each other."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_plan import resource
+from tests.cli.test_simulate import SPEC, simulated
+
+CHEAP = ("--routing", "service", "--policy", "static_peak")
+
+
+@pytest.fixture
+def requests(tmp_path: Path) -> str:
+    """Two a second for ten minutes, a little longer than is declared."""
+    file = tmp_path / "requests.csv"
+    rows = "".join(f"{place * 0.5:.1f},{300 + place % 500},{50 + place % 100}\n" for place in range(1200))
+    file.write_text("arrival_s,input_tokens,output_tokens\n" + rows)
+    return str(file)
+
+
+def said(folder: Path, trace: str, *arguments: str, **spec: Any) -> str:
+    """The report, whatever the width of its lines."""
+    file = folder / "llm.yaml"
+    file.write_text(resource("chat", **{**SPEC, **spec}))
+    ran = simulated(str(file), trace, *(arguments or CHEAP))
+    assert ran.code == 0, ran.err
+    return " ".join(ran.out.split())
+
+
+def test_what_a_replica_carries_is_not_what_it_answers_at_the_load_that_is_planned(
+    tmp_path: Path, requests: str
+):
+    quiet = said(tmp_path, requests, workload={**SPEC["workload"], "concurrency": 2})
+    told = re.search(
+        r"planned up to ([\d.]+) typical requests/s a replica within slo, ([\d.]+) at the load that is planned; seed 1",
+        quiet,
+    )
+    assert told is not None
+    assert float(told[1]) > 2 * float(told[2])
+    assert " within slo" not in re.findall(r"planned [^;]*;", said(tmp_path, requests, slo={}))[0]
