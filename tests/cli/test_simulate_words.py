@@ -41,3 +41,30 @@ def test_what_a_replica_carries_is_not_what_it_answers_at_the_load_that_is_plann
     assert told is not None
     assert float(told[1]) > 2 * float(told[2])
     assert " within slo" not in re.findall(r"planned [^;]*;", said(tmp_path, requests, slo={}))[0]
+
+
+def declared(**changes: Any) -> dict[str, Any]:
+    return {**SPEC["workload"], "inputTokens": {"p50": 100, "p95": 200}, "contextTokens": 8192, **changes}
+
+
+def test_the_number_of_a_better_plan_is_not_to_be_read_against_the_number_that_this_trace_took(
+    tmp_path: Path, requests: str
+):
+    text = said(tmp_path, requests, workload=declared())
+    assert (
+        "; its 1 replica is by formulas, for that load at an even pace; the 1 replica of static_peak is the present plan's, on this trace "
+        "with its bursts"
+    ) in text
+
+
+def test_without_scaling_max_the_number_of_a_better_plan_is_said_to_stay(tmp_path: Path, requests: str):
+    text = said(tmp_path, requests, workload=declared(), scaling={"min": 1})
+    assert "with its bursts; without scaling.max the number of the plan stays" in text
+
+
+def test_a_better_plan_under_a_number_that_a_person_fixed_has_no_number_of_its_own(
+    tmp_path: Path, requests: str
+):
+    text = said(tmp_path, requests, workload=declared(), replicas=1, scaling={})
+    assert "the plan would be 1 x " in text
+    assert "by formulas" not in text

@@ -18,8 +18,8 @@ from plimsoll.planning.ask.reading import read
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.render.spreading import closes
-from plimsoll.simulate.advice import better_plan
 from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.declared import Better, better_plan
 from plimsoll.simulate.from_plan import CannotSimulate, scenario_of
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import further
@@ -40,7 +40,7 @@ class Asked:
     plan: Plan
     scenario: Scenario
 
-    def better(self, arrivals: Arrivals) -> str | None:
+    def better(self, arrivals: Arrivals) -> Better | None:
         def replan(workload: Workload) -> Plan:
             spec = self.deployment.spec.model_copy(update={"workload": workload})
             deployment = self.deployment.model_copy(update={"spec": spec})

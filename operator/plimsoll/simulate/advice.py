@@ -1,19 +1,15 @@
 """What follows from a simulation: what the law costs beside a constant number, what held it back, and what a user may change.
 
-Sentences on figures that stand in the report; nothing is simulated here.
+Sentences on figures that stand in the report; nothing is simulated here. What to declare is `declared`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from plimsoll.api.v1alpha1.workload import Workload
-from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declaration
 from plimsoll.planning.ask.values import counted
-from plimsoll.planning.plan import Plan
-from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import GOAL_PCT, Result, percent
 from plimsoll.simulate.outcome import Sleep
@@ -284,25 +280,3 @@ def _more_room(scenario: Scenario) -> str:
             f"raise {'the budget' if held else 'scaling.max'}; the fleet has room for {scenario.devices_hold}"
         )
     return "the fleet has no room for more"
-
-
-def better_plan(
-    arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan | None]
-) -> str | None:
-    """What the operator would say of BetterPlanAvailable, had it watched this traffic for as long as it wants to."""
-
-    def lengths(tokens: Sequence[int]) -> Lengths:
-        ordered = sorted(tokens)
-        p50, p95, p99 = (float(ordered[int(share * (len(ordered) - 1))]) for share in (0.50, 0.95, 0.99))
-        return Lengths(p50=p50, p95=p95, p99=p99)
-
-    seen = Observed(
-        since=0.0,
-        at=max(arrivals.span_s, QUIET_S),
-        prompt=lengths(arrivals.inputs),
-        output=lengths(arrivals.outputs),
-        requests=float(len(arrivals)),
-        peak_rate=arrivals.busiest(),
-    )
-    told = better_declaration(seen, declared, plan, replan)
-    return None if told is None else told.message

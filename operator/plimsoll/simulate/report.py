@@ -13,6 +13,7 @@ from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.alone import beyond_reach, refused, refused_from
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
+from plimsoll.simulate.declared import Better, beside
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.overlong import overlong
@@ -42,7 +43,7 @@ class Report:
     results: Mapping[Routing, tuple[Result, ...]]
     """The first is the headline."""
     currency: str = ""
-    better: str | None = None
+    better: Better | None = None
     """What the operator would say of a better plan, had it seen this traffic."""
     missing: tuple[Case, ...] = ()
     """What is not done, where somebody stopped it."""
@@ -54,9 +55,10 @@ class Report:
     @property
     def conclusions(self) -> tuple[str, ...]:
         """The answer, of the headline's router, and what may be done about it."""
+        ran = self.results[self.headline]
         said = conclusions(
             self.scenario,
-            self.results[self.headline],
+            ran,
             self.arrivals.span_s,
             currency=self.currency,
             pooled=self._pooled,
@@ -69,7 +71,7 @@ class Report:
         return (
             *(() if missing is None else (f"stopped before its end; missing: {missing}",)),
             *said,
-            *(() if self.better is None else (self.better,)),
+            *(() if self.better is None else (beside(self.better, self.scenario, ran),)),
         )
 
     @property

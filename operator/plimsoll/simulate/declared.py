@@ -1,0 +1,78 @@
+"""What to declare for the traffic of a trace, and how the plan that would follow stands beside what was played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from plimsoll.api.v1alpha1.workload import Workload
+from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declaration
+from plimsoll.planning.ask.values import counted
+from plimsoll.planning.plan import Plan
+from plimsoll.simulate.arrivals import Arrivals
+from plimsoll.simulate.compare import Result
+from plimsoll.simulate.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Better:
+    """Another plan that would follow."""
+
+    message: str
+    """As the operator says it of BetterPlanAvailable."""
+    replicas: int | None = None
+    """That it would have; None where there is no such plan."""
+
+
+def better_plan(
+    arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan]
+) -> Better | None:
+    """What the operator would say, had it watched this traffic for as long as it wants to; None where nothing else is to be declared."""
+    made: list[Plan] = []
+
+    def again(workload: Workload) -> Plan:
+        made.append(replan(workload))
+        return made[-1]
+
+    told = better_declaration(_seen(arrivals), declared, plan, again)
+    return None if told is None else Better(message=told.message, replicas=made[-1].replicas)
+
+
+def _seen(arrivals: Arrivals) -> Observed:
+    def lengths(tokens: Sequence[int]) -> Lengths:
+        ordered = sorted(tokens)
+        p50, p95, p99 = (float(ordered[int(share * (len(ordered) - 1))]) for share in (0.50, 0.95, 0.99))
+        return Lengths(p50=p50, p95=p95, p99=p99)
+
+    return Observed(
+        since=0.0,
+        at=max(arrivals.span_s, QUIET_S),
+        prompt=lengths(arrivals.inputs),
+        output=lengths(arrivals.outputs),
+        requests=float(len(arrivals)),
+        peak_rate=arrivals.busiest(),
+    )
+
+
+def beside(better: Better, scenario: Scenario, results: Sequence[Result]) -> str:
+    """What is to be declared, with where the plan's number of replicas comes from: formulas know no bursts, and a number that was found on
+    the trace would be read as contradicting it."""
+    if better.replicas is None or scenario.fixed:
+        return better.message
+    found = next((one for one in results if one.policy == "static_peak"), None)
+    parts = [
+        better.message,
+        f"its {counted(better.replicas, 'replica')} {_are(better.replicas)} by formulas, for that load at an even pace",
+    ]
+    if found is not None and found.keeps and found.outcome.figures.slo_pct is not None:
+        number = round(found.parameter)
+        parts.append(
+            f"the {counted(number, 'replica')} of static_peak {_are(number)} the present plan's, on this trace with its bursts"
+        )
+    if not scenario.bounded:
+        parts.append("without scaling.max the number of the plan stays")
+    return "; ".join(parts)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
