@@ -21,11 +21,11 @@ def requests(tmp_path: Path) -> str:
     return str(file)
 
 
-def said(folder: Path, trace: str, *arguments: str, **spec: Any) -> str:
+def said(folder: Path, trace: str, *arguments: str, fleet: str = "8xL40S", **spec: Any) -> str:
     """The report, whatever the width of its lines."""
     file = folder / "llm.yaml"
     file.write_text(resource("chat", **{**SPEC, **spec}))
-    ran = simulated(str(file), trace, *(arguments or CHEAP))
+    ran = simulated(str(file), trace, *(arguments or CHEAP), fleet=fleet)
     assert ran.code == 0, ran.err
     return " ".join(ran.out.split())
 
@@ -68,3 +68,26 @@ def test_a_better_plan_under_a_number_that_a_person_fixed_has_no_number_of_its_o
     text = said(tmp_path, requests, workload=declared(), replicas=1, scaling={})
     assert "the plan would be 1 x " in text
     assert "by formulas" not in text
+
+
+@pytest.mark.parametrize(
+    ("tokens", "context", "why"),
+    [
+        (60_000, 61_000, "workload.contextTokens is 61,000, but the model is made for 40,960 tokens"),
+        (
+            38_000,
+            39_000,
+            "model.source (hf://Qwen/Qwen3-8B): no layout fits these devices; nearest is tp1 on L4-24GB",
+        ),
+    ],
+)
+def test_that_nothing_would_run_for_the_traffic_as_it_came_is_said_with_what_it_would_be_declared_as(
+    tmp_path: Path, tokens: int, context: int, why: str
+):
+    trace = tmp_path / "long.csv"
+    rows = "".join(f"{place * 2.0:.1f},{tokens + place % 500},{50 + place % 100}\n" for place in range(1200))
+    trace.write_text("arrival_s,input_tokens,output_tokens\n" + rows)
+    text = said(tmp_path, str(trace), *CHEAP, fleet="1xL4")
+    told = f"so the traffic is not the declared one, and with contextTokens {context}, inputTokens p50 "
+    assert told in text
+    assert f'requestsPerSecond "0.5" in spec.workload nothing would run: {why}' in text

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declaration
 from plimsoll.planning.ask.values import counted
-from plimsoll.planning.plan import Plan
+from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.scenario import Scenario
+from plimsoll.status.findings import sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,7 @@ class Better:
     """Another plan that would follow."""
 
     message: str
-    """As the operator says it of BetterPlanAvailable."""
+    """As the operator says it of BetterPlanAvailable; it says nothing where nothing would fit, and a trace that is replayed is asked about."""
     replicas: int | None = None
     """That it would have; None where there is no such plan."""
 
@@ -28,14 +29,36 @@ def better_plan(
     arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan]
 ) -> Better | None:
     """What the operator would say, had it watched this traffic for as long as it wants to; None where nothing else is to be declared."""
+    asked: list[Workload] = []
     made: list[Plan] = []
 
     def again(workload: Workload) -> Plan:
+        asked.append(workload)
         made.append(replan(workload))
         return made[-1]
 
     told = better_declaration(_seen(arrivals), declared, plan, again)
-    return None if told is None else Better(message=told.message, replicas=made[-1].replicas)
+    if told is not None:
+        return Better(message=told.message, replicas=made[-1].replicas)
+    if not made or made[-1].sets:
+        return None
+    why = next((sentence(one) for one in made[-1].findings if one.severity is Severity.ERROR), "")
+    return Better(
+        message=f"the traffic is not the declared one, and with {', '.join(_changes(asked[-1], declared))} in spec.workload nothing would "
+        f"run{f': {why}' if why else ''}"
+    )
+
+
+def _changes(asked: Workload, declared: Workload) -> Iterator[str]:
+    """What another declaration says otherwise, in words."""
+    before = declared.to_dict()
+    for field, value in asked.to_dict().items():
+        if value == before.get(field):
+            continue
+        if isinstance(value, dict):
+            yield f"{field} {', '.join(f'{key} {one}' for key, one in value.items())}"
+        else:
+            yield f'{field} "{value}"' if isinstance(value, str) else f"{field} {value}"
 
 
 def _seen(arrivals: Arrivals) -> Observed:
