@@ -10,6 +10,7 @@ import yaml
 
 from plimsoll import names
 from plimsoll.control.record import Act
+from plimsoll.simulate.spending import Spent
 from tests.cli.running import plimsoll
 from tests.cli.test_plan import resource
 from tests.cli.test_simulate import SPEC
@@ -59,5 +60,6 @@ def test_the_documented_keys_are_those_that_are_written(tmp_path: Path):
     found = written(json.loads(ran.out))
     assert found["results[].actions[]"], "it slept"
     found["results[].retunes[]"] = {field.name for field in fields(Act)}
+    found["results[].spent"] = {field.name for field in fields(Spent)}
     found["missing[]"] = {"seed", "routing", "policy"}
     assert documented() == found

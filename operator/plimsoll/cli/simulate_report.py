@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from statistics import median
 from typing import Final
 
@@ -39,6 +40,16 @@ HEADS: Final = (
 )
 SLEPT: Final = ("POLICY", "SLEPT", "HOURS ASLEEP", "GPU-HOURS SAVED", "WAITED", "WAIT P50, P99, MOST S")
 WORLDS: Final = ("POLICY", "BEHIND", "99% KEPT", "SLO % LEAST, MIDDLE, MOST", "GPU-HOURS LEAST, MIDDLE, MOST")
+SPENT: Final = (
+    "POLICY",
+    "GPU-HOURS FOR LOAD",
+    "FOR SCALING.MIN",
+    "HELD BY WAITS",
+    "HELD BY CAUTION",
+    "STARTING",
+    "DRAINING",
+    "NOT KNOWN",
+)
 SETS: Final = ("POLICY", "SET", "REPLICAS", "GPU-HOURS", "COST", "ANSWERED")
 RETUNES: Final = ("AT", "SETTING", "STEP", "WHY")
 FEW: Final = 12
@@ -223,7 +234,11 @@ def beside(
     report: Report, results: Sequence[Result]
 ) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:
     """Further tables of a router: heads and rows, where there is anything to tell."""
-    for heads, rows in ((SETS, list(set_rows(report, results))), (SLEPT, list(slept_rows(results)))):
+    for heads, rows in (
+        (SPENT, list(spent_rows(report, results))),
+        (SETS, list(set_rows(report, results))),
+        (SLEPT, list(slept_rows(results))),
+    ):
         if rows:
             yield heads, rows
 
@@ -242,6 +257,14 @@ def world_rows(report: Report) -> Iterator[tuple[str, ...]]:
             "-" if one.slo_pct is None else in_one_cell(*map(percent, one.slo_pct)),
             in_one_cell(*map(_hours, one.gpu_hours)),
         )
+
+
+def spent_rows(report: Report, results: Iterable[Result]) -> Iterator[tuple[str, ...]]:
+    """Of the policies that tell it, where their GPU-hours went. A number that a person fixed went where the person said."""
+    for one in results:
+        hours, spent = one.gpu_hours, one.outcome.spent
+        if spent is not None and hours and not report.scenario.fixed:
+            yield one.policy, *(f"{_hours(part)} ({100 * part / hours:.0f}%)" for part in astuple(spent))
 
 
 def set_rows(report: Report, results: Iterable[Result]) -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from plimsoll.control.record import Act
 from plimsoll.simulate.causes import Late
+from plimsoll.simulate.spending import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +113,5 @@ class Outcome:
     """In the order of the plan, where it has several."""
     acts: tuple[Act, ...] = ()
     """What was done about engines' settings."""
+    spent: Spent | None = None
+    """None of policies that say nothing of what the load asks for, and where there are several sets."""

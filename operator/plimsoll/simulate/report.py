@@ -218,6 +218,7 @@ def data_of(report: Report) -> dict[str, Any]:
                 "timeline": codec.encode(one.outcome.points),
                 "served": [list(row) for row in one.outcome.served],
                 "actions": codec.encode(one.outcome.actions),
+                "spent": codec.encode(one.outcome.spent),
                 "retunes": codec.encode(one.outcome.acts),
                 **({} if one.outcome.sleep is None else {"sleep": codec.encode(one.outcome.sleep)}),
                 **_of_sets(scenario, one),

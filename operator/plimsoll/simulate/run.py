@@ -17,6 +17,7 @@ from plimsoll.simulate.policies.base import Policy, SetView, View
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.router import Routing, router_of
 from plimsoll.simulate.scrapes import Prometheus
+from plimsoll.simulate.spending import Spending
 from plimsoll.simulate.tally import Tally
 from plimsoll.simulate.world import DECIDE_AFTER_S, SCRAPE_S, World
 
@@ -50,7 +51,7 @@ class Run:
         self.most = world.hardware.most if most is None else most
         self.estate = Estate(world, histograms=policy.histograms)
         self.estate.begin(min(max(initial, least), self.most))
-        self.tally = Tally(world.slo, arrivals.span_s)
+        self.tally = Tally(world.slo, arrivals.span_s, spending=Spending(least=least))
         self._wake = wake
         self._gateway = None if wake is None else Gateway()
         self._waiting: float | None = None
@@ -165,6 +166,8 @@ class Run:
         )
         wish = self.policy.decide(view)
         self.tally.causes.rising = wish is not None and wish.reason == RISING
+        if wish is not None and len(estate.sites) == 1:
+            self.tally.spending.asked = wish.asked
         if wish is None:
             return
         each = estate.spread(min(max(wish.replicas, self.least), self.most))

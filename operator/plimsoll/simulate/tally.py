@@ -21,6 +21,7 @@ from plimsoll.simulate.gateway import Gateway
 from plimsoll.simulate.meters import ITL, Histogram
 from plimsoll.simulate.outcome import Action, Figures, OfSet, Outcome, Point, Sleep
 from plimsoll.simulate.request import Request
+from plimsoll.simulate.spending import Spending
 from plimsoll.simulate.world import SCRAPE_S, START_P90_S
 
 POINTS: Final = 600
@@ -37,6 +38,7 @@ class Tally:
     failed: int = 0
     requests: int = 0
     met: int = 0
+    spending: Spending = field(default_factory=Spending)
     ttfts: array[float] = field(default_factory=lambda: array("d"))
     preemptions: int = 0
     replicas_most: int = 0
@@ -87,15 +89,15 @@ class Tally:
     def look(self, estate: Estate, now: float, *, held: int = 0) -> None:
         """Note how the estate stands, at every scrape, and how many requests a gateway holds in front of it. Engines have to be advanced to now
         before."""
-        present = len(estate.present)
-        self._replica_seconds += present * max(0.0, min(SCRAPE_S, self.span_s - now))
+        present, passes = len(estate.present), max(0.0, min(SCRAPE_S, self.span_s - now))
+        self._replica_seconds += present * passes
+        self.spending.look(estate, passes)
         self.replicas_most = max(self.replicas_most, present)
         minute = self._minute(now)
         self.causes.look(estate, minute)
         several = len(estate.sites) > 1
         if several:
-            passed = max(0.0, min(SCRAPE_S, self.span_s - now))
-            self._present.append((passed, _by_set(estate, estate.present)))
+            self._present.append((passes, _by_set(estate, estate.present)))
         if self.slo.itl_p99_s is not None:
             self._look_at_gaps(estate, now, self.slo.itl_p99_s)
         if now < self._next_point:
@@ -183,6 +185,7 @@ class Tally:
             if len(estate.sites) > 1
             else (),
             acts=tuple(self.acts),
+            spent=self.spending.spent(figures.gpu_hours),
         )
 
     def _of_set(self, estate: Estate, site: int) -> OfSet:

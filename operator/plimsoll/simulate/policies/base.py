@@ -63,6 +63,16 @@ class View:
         return tuple(one for one in found if one is not None and self.now - one.at <= FRESH_S)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a law said of the replicas that there are."""
+
+    wanted: int | None
+    """As many as the load asks for; None where nothing says it."""
+    waits: bool
+    """What holds those beyond that is a wait that is not over, and not that those left would be too few."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """How many replicas, and why."""
@@ -75,6 +85,8 @@ class Wish:
     change: Try | None = None
     acts: tuple[Act, ...] = ()
     """What was done about engines' settings, and why."""
+    asked: Asked | None = None
+    """None of policies that do not say it, and of several sets, whose replicas do not carry alike."""
 
 
 class Policy(Protocol):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
-from plimsoll.control.decision import Decision, finds_no_gpus
+from plimsoll.control.decision import Action, Decision, RoleDecision, finds_no_gpus
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.idle import last_asked, wake_of
 from plimsoll.control.law import Law
@@ -16,7 +17,7 @@ from plimsoll.control.signals import Signals, signals_of
 from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.simulate.gateway import Wake
-from plimsoll.simulate.policies.base import SetView, View, Wish
+from plimsoll.simulate.policies.base import Asked, SetView, View, Wish
 from plimsoll.simulate.policies.retuning import Retuning
 from plimsoll.simulate.scrapes import EXPORTS
 from plimsoll.simulate.several import Played
@@ -25,6 +26,8 @@ from plimsoll.simulate.world import SCRAPE_S, Hardware
 
 SET = "simulated"
 SPACE = "simulated"
+WAITS: Final = (" wanted in the last ", " of watching", " since the last step ", "a retune is under way")
+"""Of what the law says while it lets no replica go: that it is too early."""
 
 
 class Plimsoll:
@@ -118,7 +121,9 @@ class Plimsoll:
         role = decision.roles[0]
         change, acts = self._retuned(view, sets, known, decision, signals)
         if not self.sets:
-            return Wish(role.replicas, role.reason, role.message, change=change, acts=acts)
+            return Wish(
+                role.replicas, role.reason, role.message, change=change, acts=acts, asked=_asked(role)
+            )
         if finds_no_gpus(decision.conditions):
             self._known = min(self._known + 1, len(self.sets))
         wished = [wish.replicas for wish in role.wishes]
@@ -196,6 +201,15 @@ class Plimsoll:
             asked_at=self._asked_at,
             reachable=True,
         )
+
+
+def _asked(role: RoleDecision) -> Asked:
+    need = role.need
+    views = (need.tokens, need.running, need.prompts, need.latency, need.forecast, need.gateway)
+    return Asked(
+        wanted=None if all(one is None for one in views) else role.wanted,
+        waits=role.action is Action.DOWN or any(wait in role.message for wait in WAITS),
+    )
 
 
 def _serving(place: int, played: Played, seen: SetView, capacity: Capacity) -> ServingSet:
