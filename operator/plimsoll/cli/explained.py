@@ -21,6 +21,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.cli.drawing import gib, many, short
 from plimsoll.cli.errors import BadInput
+from plimsoll.cli.explained_replicas import counted
 from plimsoll.cli.importing.fields import FIELDS
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.memory.ledger import Term
@@ -107,7 +108,7 @@ def _decided(plan: Plan, merged: Effective | None) -> list[Said]:
         *map(_of_value, lead.values),
         *_of_blocks(lead, merged),
         _of_engine(plan, merged),
-        _replicas(plan, lead, merged),
+        _replicas(plan, merged),
     ]
 
 
@@ -160,31 +161,19 @@ def _of_engine(plan: Plan, merged: Effective) -> Said:
     )
 
 
-def _replicas(plan: Plan, lead: PlanSet, merged: Effective) -> Said:
+def _replicas(plan: Plan, merged: Effective) -> Said:
+    why = counted(plan, merged)
     short = f", {plan.replicas} of them placed" if plan.replicas != plan.replicas_wanted else ""
     nothing = plan.outcome is Outcome.DOES_NOT_FIT
     return Said(
         name="replicas",
         value="none" if nothing else f"{plan.replicas_wanted}{short}",
-        because=f"nothing fits; else {plan.replicas_reason}" if nothing else plan.replicas_reason,
-        inputs=_carried(lead, merged.spec),
-        source="load and bounds",
+        because=f"nothing fits; else {plan.replicas_reason}" if nothing else why.formula,
+        inputs={} if nothing else why.inputs,
+        source=why.source,
         field="replicas",
         changes="replicas, scaling, workload, slo",
     )
-
-
-def _carried(lead: PlanSet, spec: LLMDeploymentSpec) -> Mapping[str, str]:
-    """The declared load, and what of it one replica of the first set carries."""
-    rate, concurrency = spec.workload.requests_per_second, spec.workload.concurrency
-    if spec.replicas is not None:
-        return {}
-    if rate is not None and lead.steady_per_second is not None:
-        each = f"{short(lead.steady_per_second)} a second, as users send them"
-        return {"requestsPerSecond": str(rate), "a replica carries": each}
-    if concurrency is not None and lead.max_concurrency:
-        return {"concurrency": str(concurrency), "a replica carries": f"{lead.max_concurrency:,} in flight"}
-    return {}
 
 
 def _figures(plan: Plan) -> list[Said]:
