@@ -320,3 +320,27 @@ def test_counts_of_a_quiet_service_are_of_the_interval_on_whose_grid_they_stand(
     read = rates("time,requests\n" + "".join(f"{60 * minute},3\n" for minute in minutes))
     assert read.notes[0].startswith("requests are counted by 60 seconds, ")
     assert {one.per_second for one in read.lines} == {3 / 60, 0.0}
+
+
+@pytest.mark.parametrize(
+    ("cvs", "said"),
+    [
+        ((0.5, 1, 10), None),
+        ((1, 120, 1), "cv is above 10 in 1 line, and up to 120"),
+        ((1000, 120, 1), "cv is above 10 in 2 lines, and up to 1,000"),
+    ],
+)
+def test_gaps_that_no_traffic_has_are_replayed_as_they_are_said_to_be_with_a_note(
+    cvs: tuple[float, ...], said: str | None
+):
+    rows = "".join(f"{60 * place},2,{cv}\n" for place, cv in enumerate(cvs))
+    found = rates("t_s,rate_rps,cv\n" + rows)
+    assert [one.cv for one in found.lines] == list(cvs)
+    if said is None:
+        assert not found.notes
+    else:
+        (note,) = found.notes
+        assert note == (
+            f"{said}: gaps between requests would then be so uneven that hours of nobody and crowds at one moment take turns; recorded traffic "
+            "has 0.5 to 10, 1 is requests by chance, and 120% is 1.2"
+        )

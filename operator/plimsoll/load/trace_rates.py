@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -17,6 +17,8 @@ from plimsoll.facts.spans import DAY_S
 from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_values import Row, plainly, short
 
+LIKELY_CV: Final = 10.0
+"""Gaps of recorded traffic vary less."""
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
 MOST_RATE: Final = 1_000_000.0
 """Requests a second."""
@@ -221,6 +223,17 @@ def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:
             "one request, name its time arrival_s"
         )
     return f"nothing says what {column} counts: requests a second are taken, as rate() gives them; name it rate_rps, or else {others}"
+
+
+def uneven(column: str | None, lines: Sequence[Rate]) -> Iterator[str]:
+    """A sentence where gaps are said to vary as no traffic's do, which is a slip rather than a wish."""
+    above = [one.cv for one in lines if one.cv > LIKELY_CV]
+    if column is not None and above:
+        yield (
+            f"{column.strip()} is above {LIKELY_CV:g} in {len(above):,} {'line' if len(above) == 1 else 'lines'}, and up to {max(above):,g}: gaps "
+            "between requests would then be so uneven that hours of nobody and crowds at one moment take turns; recorded traffic has 0.5 to "
+            f"{LIKELY_CV:g}, 1 is requests by chance, and 120% is 1.2"
+        )
 
 
 def _text(row: Row, column: str) -> str:

@@ -45,6 +45,7 @@ from plimsoll.load.trace_rates import (
     has_number,
     is_number,
     per_second,
+    uneven,
     unit_beside,
     unsaid,
 )
@@ -341,6 +342,7 @@ def _rates(rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool
     )
     if lines and not columns.said:
         notes.append(unsaid(name, columns.rate.strip(), lines))
+    notes += uneven(columns.cv, lines)
     if lines and columns.per_second is None:
         lines, said = by_interval(name, lines)
         notes.append(said)
