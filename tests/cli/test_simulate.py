@@ -230,7 +230,7 @@ def test_the_page_is_whole_in_itself(llm: str, rates: str, tmp_path: Path):
             assert not {"src", "href"} & {name for name, _ in attributes}
 
     Reader().feed(text)
-    assert seen.count("svg") == 8
+    assert seen.count("svg") == 12
     assert "script" not in seen
     assert "plimsoll keeps slo for" in text
     assert "<h2>plimsoll (target 0.7, down_target 0.6), behind a Service" in text

@@ -92,7 +92,7 @@ def test_hours_in_which_nobody_came_are_a_gap_in_what_was_kept_and_no_slope(llm:
     lines = (f"{at},500,100" for at in (*range(0, 600, 5), *range(7200, 7800, 5)))
     trace.write_text("\n".join(("arrival_s,input_tokens,output_tokens", *lines)))
     assert simulated(llm, str(trace), "--policy", "plimsoll", "--html", str(file)).code == 0
-    within = file.read_text().partition("Within the limits")[2]
+    within = file.read_text().partition("Within the limits")[2].partition("<h3>")[0]
     (path,) = re.findall(r'<path class="line a" d="([^"]*)"', within)
     runs = [re.findall(r"[MH](\d+\.\d)", run) for run in re.findall(r"M[^M]*", path)]
     minute = (SHEET.end - SHEET.left) / 130

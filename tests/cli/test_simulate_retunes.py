@@ -47,7 +47,7 @@ def test_a_retune_is_told_step_by_step_with_its_reasons_in_every_form(long_answe
     first = ours["retunes"][0]
     assert (first["what"], first["reason"]) == ("watermark", "RetunePlanned")
     text = page.read_text()
-    assert text.count('<line class="tune"') == 3 * len(ours["retunes"]), "in each of its timelines"
+    assert text.count('<line class="tune"') == 5 * len(ours["retunes"]), "in each of its timelines"
     assert f"{len(ours['retunes'])} steps of retunes" in text
 
 

@@ -1,7 +1,7 @@
 """A simulation as one HTML page.
 
-The table of all policies, then for each of the headline's router four timelines over the same axis: replicas, cache, queue,
-and how far the limits were kept. Each action, and each step of a retune, is a mark that tells its reason.
+The table of all policies, then for each of the headline's router timelines over the same axis: replicas, cache, queue, how far the
+limits were kept, and what users waited for. Each action, and each step of a retune, is a mark that tells its reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import accumulate
 from math import floor, log10
 from typing import Final
 
-from plimsoll.cli.drawing import many, short
+from plimsoll.cli.drawing import count, many, short
 from plimsoll.cli.page import Line, page, table
 from plimsoll.cli.page_svg import Sheet
 from plimsoll.cli.simulate_clock import Clock
@@ -35,6 +35,7 @@ from plimsoll.cli.simulate_report import (
 )
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.fidelity import short_error
+from plimsoll.simulate.latencies import Latency
 from plimsoll.simulate.outcome import Point
 from plimsoll.simulate.report import Report
 from plimsoll.simulate.tally import arrivals_over, served_every
@@ -42,6 +43,8 @@ from plimsoll.simulate.tally import arrivals_over, served_every
 SHEET: Final = Sheet(width=1100, height=150, left=52, right=12, top=14, bottom=20)
 OF_SETS: Final = "abdc"
 """Colours of sets, the first ones first; grey, which is quiet, comes last."""
+CUT: Final = 4
+"""How many times a limit the axis of a latency shows."""
 LETTER: Final = 7.0
 """Room for one of a curve's name, in capitals of a wide font."""
 
@@ -150,6 +153,7 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
         + ("" if one.outcome.sleep is None else ", and held while none is ready"),
         lines=(line("waiting", "a", lambda point: float(point.waiting)),),
     )
+    every_s = 60.0 * served_every(int(report.arrivals.span_s // 60) + 1)
     if one.outcome.figures.slo_pct is not None:
         served = tuple((at, 100 * share) for at, share in one.outcome.served)
         low = min(90.0, *(10 * int(share / 10) for _, share in served)) if served else 0.0
@@ -159,8 +163,26 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
             low=low,
             top=100.0,
             target=99.0,
-            every_s=60.0 * served_every(int(report.arrivals.span_s // 60) + 1),
+            every_s=every_s,
         )
+    seen, slo = one.outcome.latencies, report.scenario.slo
+    yield waits("First token, ms: p99 of those answered", seen, "ttft_p99_ms", slo.ttft_p99_s, every_s)
+    yield waits("Between tokens, ms: p99 of all gaps", seen, "itl_p99_ms", slo.itl_p99_s, every_s)
+
+
+def waits(
+    title: str, seen: Sequence[Latency], figure: str, limit_s: float | None, every_s: float
+) -> Timeline:
+    """A latency over time. What is promised is seen beside it however far above it lies, so a curve ends at some times the limit."""
+    values = ((one.at, getattr(one, figure)) for one in seen)
+    points = tuple((at, value) for at, value in values if value is not None)
+    highest = max((value for _, value in points), default=0.0)
+    target = None if limit_s is None else 1000 * limit_s
+    top = most_of(max(highest, target or 0.0))
+    if target is not None and highest > CUT * target:
+        top = most_of(CUT * target)
+        title += f", up to {count(highest)}, of which the axis shows {count(top)}"
+    return Timeline(title=title, lines=(Line("p99", "a", points),), top=top, target=target, every_s=every_s)
 
 
 def _svg(chart: Timeline, span_s: float, one: Result, clock: Clock) -> str:

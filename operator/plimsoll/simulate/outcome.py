@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from plimsoll.control.record import Act
 from plimsoll.simulate.causes import Late
+from plimsoll.simulate.latencies import Latency
 from plimsoll.simulate.spending import Spent
 
 
@@ -106,6 +107,8 @@ class Outcome:
     """By time: which share of the requests that arrived then, or of the gaps then, was within the limits; the smaller of the two. Of times in
     which nobody came there is none."""
     actions: tuple[Action, ...]
+    latencies: tuple[Latency, ...] = ()
+    """By time, of as many minutes together as `served`."""
     late: tuple[Late, ...] = ()
     sleep: Sleep | None = None
     """None where it may not."""

@@ -217,6 +217,7 @@ def data_of(report: Report) -> dict[str, Any]:
                 "figures": codec.encode(one.outcome.figures),
                 "timeline": codec.encode(one.outcome.points),
                 "served": [list(row) for row in one.outcome.served],
+                "latencies": codec.encode(one.outcome.latencies),
                 "actions": codec.encode(one.outcome.actions),
                 "spent": codec.encode(one.outcome.spent),
                 "retunes": codec.encode(one.outcome.acts),

@@ -6,7 +6,6 @@ gaps of all answers together for what follows. So at least 99% here means that b
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +17,7 @@ from plimsoll.simulate.causes import Causes, Late
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.estate import Estate, Instance
 from plimsoll.simulate.gateway import Gateway
+from plimsoll.simulate.latencies import Latencies
 from plimsoll.simulate.meters import ITL, Histogram
 from plimsoll.simulate.outcome import Action, Figures, OfSet, Outcome, Point, Sleep
 from plimsoll.simulate.request import Request
@@ -39,7 +39,7 @@ class Tally:
     requests: int = 0
     met: int = 0
     spending: Spending = field(default_factory=Spending)
-    ttfts: array[float] = field(default_factory=lambda: array("d"))
+    latencies: Latencies = field(init=False)
     preemptions: int = 0
     replicas_most: int = 0
     _arrived: list[int] = field(default_factory=list)
@@ -63,6 +63,7 @@ class Tally:
         self._arrived, self._good = [0] * minutes, [0] * minutes
         self._gaps, self._short = [0.0] * minutes, [0.0] * minutes
         self.causes = Causes(minutes)
+        self.latencies = Latencies(minutes, served_every(minutes))
         self._every = max(SCRAPE_S, round(self.span_s / POINTS / SCRAPE_S) * SCRAPE_S)
 
     def arrivals(
@@ -77,13 +78,13 @@ class Tally:
     def answered(self, finished: list[Request]) -> None:
         """Count these requests, and empty the list."""
         ttft_most = self.slo.ttft_p99_s if self.slo.ttft_p99_s is not None else 1e18
-        ttfts, good = self.ttfts, self._good
+        note, good = self.latencies.answered, self._good
         for request in finished:
-            ttft = request.first_at - request.arrival
-            ttfts.append(ttft)
+            ttft, minute = request.first_at - request.arrival, int(request.arrival // 60)
+            note(minute, ttft)
             if ttft <= ttft_most:
                 self.met += 1
-                good[int(request.arrival // 60)] += 1
+                good[minute] += 1
         finished.clear()
 
     def look(self, estate: Estate, now: float, *, held: int = 0) -> None:
@@ -98,6 +99,8 @@ class Tally:
         several = len(estate.sites) > 1
         if several:
             self._present.append((passes, _by_set(estate, estate.present)))
+        if now + SCRAPE_S > self.span_s or self.latencies.ends(minute, self._minute(now + SCRAPE_S)):
+            self.latencies.look(estate, minute)
         if self.slo.itl_p99_s is not None:
             self._look_at_gaps(estate, now, self.slo.itl_p99_s)
         if now < self._next_point:
@@ -145,8 +148,8 @@ class Tally:
         itl = Histogram(ITL)
         for engine in estate.engines:
             itl.merge(engine.itl)
-        answered = len(self.ttfts)
-        ordered = sorted(self.ttfts)
+        ordered = self.latencies.ordered()
+        answered = len(ordered)
         days = self.span_s / DAY_S
         asked = self.slo.ttft_p99_s is not None or self.slo.itl_p99_s is not None
         reversals = sum(
@@ -178,6 +181,7 @@ class Tally:
             figures=figures,
             points=tuple(self.points),
             served=self._served(),
+            latencies=self.latencies.points(),
             actions=tuple(self.actions),
             late=late,
             sleep=None if gateway is None else self._slept(estate, gateway),
