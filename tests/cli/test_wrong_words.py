@@ -42,3 +42,37 @@ def test_an_unknown_command_names_the_ones_there_are(word: str, hint: str):
     ran = plimsoll(word)
     assert ran.code == 3
     assert hint in ran.err
+
+
+PART = "how much of a trace is replayed is said by --days and --scale, and whose it is by --name NAME or NAMESPACE/NAME"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("simulate", "-n", "100"), f"no such option -n: {PART}"),
+        (("simulate", "-n", "team-a"), f"no such option -n: {PART}"),
+        (("simulate", "-n100"), f"no such option -n: {PART}"),
+        (("simulate", "--requests", "100"), f"no such option --requests: {PART}"),
+        (("simulate", "--num-requests=100"), f"no such option --num-requests: {PART}"),
+        (
+            ("plan", "-n", "team-a"),
+            "no such option -n: each resource says its namespace itself, in metadata.namespace",
+        ),
+        (
+            ("explain", "--namespace", "team-a"),
+            "no such option --namespace: each resource says its namespace itself",
+        ),
+    ],
+)
+def test_a_number_of_requests_or_a_namespace_is_told_what_says_it_here(words: tuple[str, ...], hint: str):
+    command, *rest = words
+    ran = plimsoll(command, "-f", "-", *FLEET, *rest, stdin=resource())
+    assert ran.code == 3
+    assert hint in ran.err
+
+
+def test_a_slip_in_an_option_is_still_told_what_is_near():
+    ran = plimsoll("simulate", "-f", "-", *FLEET, "--polcy", "hpa", stdin=resource())
+    assert "Did you mean" in ran.err
+    assert "--policy" in ran.err

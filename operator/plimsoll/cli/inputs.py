@@ -51,9 +51,24 @@ config_option = click.option(
 )
 
 
+_MEANT: Final = (
+    # an option of the command, words that it does not have, and what is written here
+    ("--fleet", (("--gpu", "--gpus"), "GPUs are a fleet, as --fleet 8xH100")),
+    (
+        "--trace",
+        (
+            ("-n", "--namespace", "--requests", "--num-requests", "--num-prompts", "--limit"),
+            "how much of a trace is replayed is said by --days and --scale, and whose it is by --name NAME or NAMESPACE/NAME",
+        ),
+    ),
+    ("--filename", (("-n", "--namespace"), "each resource says its namespace itself, in metadata.namespace")),
+)
+"""In this order, as the first that the command has is told."""
+
+
 class OfFiles(click.Command):
-    """A command that takes resources by -f. For a file's name without the option, and for a GPU's with --gpu, it says what was meant, where click
-    would only complain of an argument or propose another option.
+    """A command that takes resources by -f. For a file's name without the option, and for options that other tools have, it says what was meant,
+    where click would only complain of an argument or propose another option.
     """
 
     allow_extra_args = True
@@ -62,9 +77,12 @@ class OfFiles(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            takes_fleet = any("--fleet" in option.opts for option in self.params)
-            if takes_fleet and error.option_name in ("--gpu", "--gpus"):
-                ctx.fail(f"no such option {error.option_name}: GPUs are a fleet, as --fleet 8xH100")
+            known = {name for option in self.params for name in option.opts}
+            meant = next(
+                (said for name, (words, said) in _MEANT if name in known and error.option_name in words), None
+            )
+            if meant is not None:
+                ctx.fail(f"no such option {error.option_name}: {meant}")
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
