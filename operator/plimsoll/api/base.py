@@ -106,6 +106,7 @@ class ApiModel(BaseModel):
         validate_default=False,
     )
     rules: ClassVar[tuple[Rule, ...]] = ()
+    forms: ClassVar[tuple[str, ...]] = ()  # as it may be written, where no field must be set and not all may
     whole: ClassVar[bool] = False  # merged as one value, because its parts mean little apart
     retired: ClassVar[frozenset[str]] = frozenset()  # of earlier releases, never of effect: passed over
 

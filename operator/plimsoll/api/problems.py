@@ -116,6 +116,24 @@ _MESSAGES: Final[Mapping[str, str]] = {
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    said = _said(detail, model)
+    if detail["type"] in ("missing", "model_type", "dict_type"):
+        forms = _forms(_group_at(model, detail["loc"]))
+        return f"{said}; write {' or '.join(forms)}" if forms else said
+    return said
+
+
+def _forms(group: type[BaseModel] | None) -> tuple[str, ...]:
+    """In which forms a group is written that has several; of one around such a group, with only that in it."""
+    forms: tuple[str, ...] = getattr(group, "forms", ())
+    required = {name: info for name, info in _by_alias(group).items() if info.is_required()}
+    if forms or len(required) != 1:
+        return forms
+    ((name, info),) = required.items()
+    return tuple(f"{{{name}: {form}}}" for form in _forms(model_of(info.annotation)))
+
+
+def _said(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] == "extra_forbidden":
         return _unknown_field(detail["loc"], model)
     if detail["type"] in ("model_type", "dict_type"):
@@ -168,7 +186,7 @@ def _not_a_group(given: Any, group: type[BaseModel] | None) -> str:
     required = _required(group)
     if "p50" in inside and isinstance(given, int) and not isinstance(given, bool):
         return f"{said}; write {{p50: {given}}}"
-    if not isinstance(given, str) or len(required) != 1:
+    if not isinstance(given, str) or len(required) != 1 or _forms(group):
         return said
     return f"{said}; write {{{required[0]}: {json.dumps(given, ensure_ascii=False)}}}"
 

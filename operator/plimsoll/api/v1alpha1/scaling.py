@@ -21,6 +21,8 @@ class WakeSignal(ApiModel):
         ),
     )
 
+    forms: ClassVar[tuple[str, ...]] = ("{annotation: true}", '{query: "sum(gateway_queue)"}')
+
     query: Annotated[str, Field(min_length=1, max_length=2048)] | None = field(
         "A PromQL query over a gateway's metrics; above 0: somebody waits."
     )
