@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from plimsoll import names
@@ -63,3 +64,21 @@ def test_the_documented_keys_are_those_that_are_written(tmp_path: Path):
     found["results[].spent"] = {field.name for field in fields(Spent)}
     found["missing[]"] = {"seed", "routing", "policy"}
     assert documented() == found
+
+
+IN_NO_TABLE = (
+    "requests",
+    "failed",
+    "unanswered",
+    "longest_stall_ms",
+    "actions",
+    "reversals",
+    "minutes_over_slo",
+)
+"""Of the figures; the others are columns of a table, by nearly that name."""
+
+
+@pytest.mark.parametrize("key", IN_NO_TABLE)
+def test_a_figure_that_no_table_shows_by_its_name_is_told_what_it_is(key: str):
+    (told,) = re.findall(r"^\| `results\[\]\.figures` \| [^|]+ \| ([^|]+) \|$", DOCS, re.MULTILINE)
+    assert f"`{key}`" in told

@@ -55,6 +55,7 @@ class Figures:
     """Of those answered."""
     itl_p99_ms: float | None
     longest_stall_ms: float
+    """The longest that an answer under way stood still because its request was preempted; 0 where none was."""
     preemptions_per_1000: float
     actions: int
     actions_per_day: float
