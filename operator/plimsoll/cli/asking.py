@@ -69,26 +69,39 @@ def check_stdin(*files: str | None) -> None:
         )
 
 
-def ask(files: Sequence[str], fleet: FleetChoice, config_file: str | None, *, online: bool) -> Question:
-    """The question of a command: the resources of the files, else those of the snapshot. All problems of files and fleet are told at once."""
+def ask(
+    files: Sequence[str],
+    fleet: FleetChoice,
+    config_file: str | None,
+    *,
+    online: bool,
+    besides: Sequence[str] = (),
+) -> Question:
+    """The question of a command: the resources of the files, else those of the snapshot. All problems of files, config and fleet are told at
+    once, and with them what is wrong `besides`."""
     check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file)
     wrong: list[str] = []
     deployments: list[LLMDeployment] = []
-    snapshot = Snapshot()
+    snapshot, config, read = Snapshot(), None, True
     try:
         deployments = inputs.deployments(files)
     except BadInput as error:
         wrong += error.lines
     try:
-        snapshot = fleet.snapshot(None if config_file is None else inputs.config(config_file))
+        config = None if config_file is None else inputs.config(config_file)
+    except BadInput as error:
+        wrong += error.lines
+        read = fleet.context is None  # a cluster is not asked for an answer that nobody gets
+    try:
+        snapshot = fleet.snapshot(config) if read else snapshot
         deployments = deployments if files else _stored(snapshot)
     except BadInput as error:
         wrong += error.lines
     unread = bool(wrong) and (fleet.snapshot_file, fleet.context) != (None, None)  # it may hold some
     if not files and not deployments and not unread:
         wrong.append("no resource is named: give -f FILE, or a snapshot that holds LLMDeployments")
-    if wrong:
-        raise BadInput(*wrong)
+    if wrong or besides:
+        raise BadInput(*wrong, *besides)
     return Question(deployments=tuple(deployments), snapshot=snapshot, online=online)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import IO, Any
 
 import click
@@ -44,3 +44,14 @@ def note(lines: Iterable[str]) -> None:
     """Prints notes on stderr, so that the answer on stdout can be piped."""
     for line in lines:
         click.echo(f"{click.style('note:', dim=True)} {printable(line)}", err=True)
+
+
+def mistakes(*checks: Callable[[], object]) -> list[str]:
+    """What these checks object to, each by itself, so that all of it is told at once."""
+    found: list[str] = []
+    for check in checks:
+        try:
+            check()
+        except BadInput as error:
+            found += error.lines
+    return found

@@ -155,11 +155,21 @@ def _files_of(name: str) -> list[str]:
 def deployments(files: Sequence[str]) -> list[LLMDeployment]:
     """All resources of all files, or all their problems."""
     found: list[LLMDeployment] = []
-    problems: list[Problem] = []
-    opened = [(name, file) for name in files for file in _files_of(name)]
+    problems: list[Problem | str] = []
+    opened: list[tuple[str, str]] = []
+    for name in files:
+        try:
+            opened += [(name, file) for file in _files_of(name)]
+        except BadInput as error:
+            problems += error.lines
     for name, path in opened:
         file = "stdin" if path == "-" else path
-        loaded = load_deployments(read_text(path), file=file, one_of_many=path != name)
+        try:
+            text = read_text(path)
+        except BadInput as error:
+            problems += error.lines
+            continue
+        loaded = load_deployments(text, file=file, one_of_many=path != name)
         if loaded.passed_over and not loaded.problems:
             note([f"{file}: passed over, as a plan reads nothing of it: {', '.join(loaded.passed_over)}"])
         if loaded.passed_over and loaded.problems and path != "-":

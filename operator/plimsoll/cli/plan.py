@@ -50,7 +50,7 @@ def plan_command(
       plimsoll plan -f llm.yaml --context --what-if gpu=H200 --what-if context=32768,users=200
       kubectl get nodes -o yaml | plimsoll plan -f llm.yaml --nodes -
     """
-    question = asking.ask(files, fleet, config_file, online=online)
+    question = asking.ask(files, fleet, config_file, online=online, besides=whatif.wrong(what_ifs))
     inventory = question.inventory()
     asking.tell_problems(inventory)
     plans = asking.answer(question, inventory)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from plimsoll.cli import asking, drawing, inputs
-from plimsoll.cli.errors import FITS, INTERRUPTED, BadInput, note, printable
+from plimsoll.cli.errors import FITS, INTERRUPTED, BadInput, mistakes, note, printable
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_writable, write_page
@@ -207,13 +207,15 @@ def simulate_command(
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --policy all -o json
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --seed 1 --seed 2 --seed 3
     """
-    _refuse_twins(seeds)
     asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
     # What is wrong with the rest is told before the minutes that a long trace takes to read.
-    asked = asked_for(files, fleet, config_file, name, online=online)
+    wrong = mistakes(
+        lambda: _refuse_twins(seeds),
+        lambda: None if page is None else check_writable(page),
+        lambda: None if _is_there(trace_file) else _loaded(trace_file),
+    )
+    asked = asked_for(files, fleet, config_file, name, online=online, besides=wrong)
     scenario = asked.scenario
-    if page is not None:
-        check_writable(page)
     loaded = _loaded(trace_file)
     trace = loaded.trace
 
@@ -280,6 +282,14 @@ def _refuse_twins(seeds: tuple[int, ...]) -> None:
     for place, seed in enumerate(seeds):
         if seed in seeds[:place]:
             raise BadInput(f"--seed {seed} is given twice, and twice it is the same world")
+
+
+def _is_there(name: str) -> bool:
+    """Without a try to open it, which a pipe takes for its reader's end."""
+    try:
+        return name == "-" or Path(name).exists()
+    except OSError:
+        return False
 
 
 def _loaded(name: str) -> Loaded:

@@ -50,10 +50,16 @@ class Asked:
 
 
 def asked_for(
-    files: Sequence[str], fleet: FleetChoice, config_file: str | None, name: str | None, *, online: bool
+    files: Sequence[str],
+    fleet: FleetChoice,
+    config_file: str | None,
+    name: str | None,
+    *,
+    online: bool,
+    besides: Sequence[str] = (),
 ) -> Asked:
     """Raises BadInput where it is not one resource that is meant, and ends the command where nothing of it would run."""
-    question = asking.ask(files, fleet, config_file, online=online)
+    question = asking.ask(files, fleet, config_file, online=online, besides=besides)
     deployment = _one(question.deployments, name)
     # The others share no fleet with it, and their problems are not its own.
     question = replace(question, deployments=(deployment,))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.cli import asking, drawing, inputs
 from plimsoll.cli.asking import Question
 from plimsoll.cli.drawing import count, gib, short
-from plimsoll.cli.errors import BadInput
+from plimsoll.cli.errors import BadInput, mistakes
 from plimsoll.cli.remarks import generates, missed_target
 from plimsoll.facts.gpus import Gpu, UnknownGpu, Vendor, gpu_named
 from plimsoll.facts.inventory import Inventory
@@ -47,6 +48,21 @@ def scenario(text: str, question: Question, inventory: Inventory) -> Scenario:
     changed = [_changed(one, changes, gpu, text) for one in question.deployments]
     plans = asking.answer(replace(question, deployments=tuple(changed)), inventory)
     return Scenario(name=text, plans=plans)
+
+
+def wrong(texts: Sequence[str]) -> list[str]:
+    """All that is wrong with these `--what-if`, before anything is planned."""
+    found: list[str] = []
+    for text in texts:
+        try:
+            changes = _changes(text)
+        except BadInput as error:
+            found += error.lines
+        else:
+            found += mistakes(
+                *(partial(_READ[key], text, value) for key, value in changes.items() if key in _READ)
+            )
+    return found
 
 
 def _changes(text: str) -> dict[str, str]:
@@ -98,9 +114,7 @@ def _changed(
     if gpu is not None:
         spec.setdefault("topology", {})["gpuProducts"] = [gpu.name]
     if "precision" in changes:
-        if changes["precision"].lower() not in PRECISIONS:
-            raise BadInput(f"--what-if {text}: precision must be one of {', '.join(PRECISIONS)}")
-        spec["model"]["source"] += f"-{changes['precision'].upper()}"
+        spec["model"]["source"] += f"-{_precision(text, changes['precision'])}"
     if "kv" in changes:
         spec.setdefault("memory", {})["kvCacheDtype"] = changes["kv"]
     workload = spec.setdefault("workload", {})
@@ -108,7 +122,7 @@ def _changed(
         workload["contextTokens"] = _tokens(text, changes["context"])
     if "users" in changes:
         workload.pop("requestsPerSecond", None)
-        workload["concurrency"] = _number(text, "users", changes["users"])
+        workload["concurrency"] = _users(text, changes["users"])
     try:
         return LLMDeployment.model_validate(body)
     except ValidationError as error:
@@ -123,10 +137,25 @@ def _tokens(text: str, value: str) -> int:
         raise BadInput(f"--what-if {text}: context: {error}") from None
 
 
-def _number(text: str, key: str, value: str) -> int:
+def _users(text: str, value: str) -> int:
     if not value.isdecimal():
-        raise BadInput(f"--what-if {text}: {key} must be a whole number, not {value!r}")
+        raise BadInput(f"--what-if {text}: users must be a whole number, not {value!r}")
     return int(value)
+
+
+def _precision(text: str, value: str) -> str:
+    if value.lower() not in PRECISIONS:
+        raise BadInput(f"--what-if {text}: precision must be one of {', '.join(PRECISIONS)}")
+    return value.upper()
+
+
+_READ: Final[Mapping[str, Callable[[str, str], object]]] = {
+    "gpu": _gpu,
+    "precision": _precision,
+    "context": _tokens,
+    "users": _users,
+}
+"""What says of a change's value whether it can be used."""
 
 
 def comparison(base: FleetPlan, scenarios: Sequence[Scenario]) -> Iterator[RenderableType]:
