@@ -16,7 +16,7 @@ def problems(zero: str) -> list[str]:
 @pytest.mark.parametrize(
     ("zero", "wrong", "form"),
     [
-        ("{}", "zero.wake: must be set", "{}"),
+        ("{}", "zero.wake: must be set: a group with query or annotation", "{}"),
         ("true", "zero: must be a group of fields: wake, afterSeconds", "{{wake: {}}}"),
         ("annotation", "zero: must be a group of fields: wake, afterSeconds", "{{wake: {}}}"),
         ("{wake: true}", "zero.wake: must be a group of fields: query, annotation", "{}"),

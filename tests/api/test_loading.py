@@ -130,7 +130,10 @@ def test_the_model_is_required() -> None:
 
 def test_a_group_that_is_missing_is_shown_with_what_it_may_hold() -> None:
     assert one("  scaling: {min: 0, max: 2, zero: {}}") == [
-        "spec.scaling.zero.wake: must be set: a group with query or annotation"
+        (
+            "spec.scaling.zero.wake: must be set: a group with query or annotation; write {annotation: true} or "
+            '{query: "sum(gateway_queue)"}'
+        )
     ]
 
 

@@ -52,7 +52,7 @@ def test_the_number_of_a_better_plan_is_not_to_be_read_against_the_number_that_t
 ):
     text = said(tmp_path, requests, workload=declared())
     assert (
-        "; its 1 replica is by formulas, for that load at an even pace; the 1 replica of static_peak is the present plan's, on this trace "
+        "; its 1 replica is by formulas, for that load without its bursts; the 1 replica of static_peak is the present plan's, on this trace "
         "with its bursts"
     ) in text
 

@@ -9,7 +9,7 @@ from plimsoll.simulate.declared import Better, beside
 from tests.simulate.test_advice import PLENTY, constant, result
 
 BETTER = Better(message="the plan would be 2 x tp1 on H100", replicas=2)
-EVEN = "the plan would be 2 x tp1 on H100; its 2 replicas are by formulas, for that load at an even pace"
+EVEN = "the plan would be 2 x tp1 on H100; its 2 replicas are by formulas, for that load without its bursts"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def beside(better: Better, scenario: Scenario, results: Sequence[Result]) -> str
     found = next((one for one in results if one.policy == "static_peak"), None)
     parts = [
         better.message,
-        f"its {counted(better.replicas, 'replica')} {_are(better.replicas)} by formulas, for that load at an even pace",
+        f"its {counted(better.replicas, 'replica')} {_are(better.replicas)} by formulas, for that load without its bursts",
     ]
     if found is not None and found.keeps and found.outcome.figures.slo_pct is not None:
         number = round(found.parameter)
