@@ -18,7 +18,7 @@ from plimsoll.planning.choice.advice import advise
 from plimsoll.planning.choice.assemble import alternatives, build_set, build_sets
 from plimsoll.planning.choice.candidate import unfitting
 from plimsoll.planning.choice.cheapest import ROUNDING, Chosen, Demand, choose, replicas_for
-from plimsoll.planning.choice.late import partly_kept
+from plimsoll.planning.choice.late import load_undeclared, partly_kept
 from plimsoll.planning.choice.outcomes import (
     above_most,
     does_not_fit,
@@ -96,6 +96,7 @@ def _with_sets(
     if reading.task is not None and reading.task.intent.targets != task.intent.targets:
         # All of the target, or a part of it, was dropped because nothing keeps it.
         sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
+    findings = (*findings, *load_undeclared(task, weighed.options, chosen, demand))
     late = partly_kept(task, chosen, demand)
     if late:
         sets, findings = (

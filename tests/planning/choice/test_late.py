@@ -87,3 +87,26 @@ def test_a_prompt_s_beginning_that_is_in_the_cache_is_not_waited_for():
         return float(one.steady_per_second)
 
     assert carried(80) > 1.2 * carried(0)
+
+
+def test_where_no_load_is_declared_a_layout_that_carries_far_more_is_told_of():
+    spec = {"slo": {"ttftP99Ms": 2000, "itlP99Ms": 60}, "workload": {**LENGTHS, "contextTokens": 16384}}
+    made = planned(deployment(QWEN_32B, **spec), pool(nodes=5))
+    assert sets(made) == [(1, "tp1")]
+    told = finding(made, "LoadUndeclared")
+    assert "tp2 carries 2.1 requests a second in time on each GPU" in told.message
+    assert told.remedy.endswith("topology.tensor: 2")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"replicas": 1, "slo": {"ttftP99Ms": 2000}},
+        {"slo": {"itlP99Ms": 60}},
+        {},
+    ],
+    ids=["the number is set", "no first token is promised", "nothing is promised"],
+)
+def test_where_nothing_would_be_gained_it_is_not(spec: Any):
+    workload = {**LENGTHS, "contextTokens": 16384}
+    assert "LoadUndeclared" not in reasons(planned(deployment(QWEN_32B, workload=workload, **spec), pool()))

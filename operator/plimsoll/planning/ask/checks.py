@@ -110,8 +110,8 @@ def check_products(namespace: str, config: OperatorConfig) -> Iterator[Finding]:
 def check_held(intent: Intent) -> Iterator[Finding]:
     """A finding where bounds for autoscaling are set beside a number of replicas, which holds whatever they say."""
     spec, held = intent.spec, intent.spec.replicas
-    if held is None:
-        return
+    if held is None or spec.scaling.zero is not None:
+        return  # of scaling to zero, `check_sleep` tells
     for field, bound in (("scaling.max", spec.scaling.max), ("scaling.min", spec.scaling.min)):
         if bound is not None and intent.binds(field):
             yield Finding(

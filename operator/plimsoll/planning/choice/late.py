@@ -7,13 +7,16 @@ from typing import Final
 
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.cheapest import Chosen, Demand, Option
-from plimsoll.planning.choice.steady import least_first_ms, pace_of, traffic_of
+from plimsoll.planning.choice.steady import WORTH, least_first_ms, pace_of, steady_of, traffic_of
 from plimsoll.planning.plan import Finding, Severity
 from plimsoll.planning.speed.open_loop import LATE, at
 
 PARTLY: Final = "PartlyAttainable"
 """The reason of the finding, for whoever goes by it."""
 TTFT: Final = "slo.ttftP99Ms"
+LOOKED_AT: Final = 4
+FAR_MORE: Final = 1.5
+"""Times what the chosen layout carries on each device."""
 TOLD_FROM: Final = 1.5 * LATE
 """The least share that is told: lengths stand for ranges of them, so that smaller ones are not told apart."""
 
@@ -43,6 +46,40 @@ def partly_kept(task: Task, chosen: Chosen, demand: Demand) -> tuple[Finding, ..
             remedy=f"{longer}, shorter prompts, faster GPUs, or a smaller or quantized model",
         ),
     )
+
+
+def load_undeclared(
+    task: Task, offered: Sequence[Option], chosen: Chosen, demand: Demand
+) -> tuple[Finding, ...]:
+    """Where no load is declared, layouts are compared at a modest one, at which hardly anybody waits. Where another layout carries far more
+    for its cost as users send requests, that is worth a word."""
+    if demand.unit != "replicas" or task.intent.bounds.fixed is not None or task.intent.ttft_ms is None:
+        return ()
+    mine = chosen.sets[0][0]
+    own, rows = _in_time(task, mine), [(_in_time(task, one), one) for one in offered[:LOOKED_AT]]
+    best, other = max(rows, key=lambda row: row[0], default=(0.0, mine))
+    if best <= FAR_MORE * own or other.candidate.slot.hardware != mine.candidate.slot.hardware:
+        return ()
+    layout, device = other.candidate.layout, task.intent.device
+    less = f"{own:.2g}" if own else f"less than {WORTH:.0%} of what it answers"
+    return (
+        Finding(
+            severity=Severity.INFO,
+            reason="LoadUndeclared",
+            message=(
+                f"no load is declared, so layouts are compared at a modest one; under more, {layout} carries {best:.2g} requests a second in "
+                f"time on each {device}, and {mine.candidate.layout} {less}"
+            ),
+            field="workload.requestsPerSecond",
+            remedy=f"workload.requestsPerSecond at the peak, or topology.tensor: {layout.tensor}",
+        ),
+    )
+
+
+def _in_time(task: Task, option: Option) -> float:
+    """Requests a second on each device that it answers in time as users send them; 0 where too few for the target to be worth keeping."""
+    steady = steady_of(task, option.candidate)
+    return steady.per_second / option.candidate.devices if steady is not None and steady.kept else 0.0
 
 
 def _late(task: Task, option: Option, share: float) -> Sequence[tuple[float, float, int | None, Option]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from typing import Final
 
 from plimsoll.planning.ask.task import Task
@@ -27,7 +27,7 @@ LIKELY_SIGMAS: Final = 1.2816 / 1.645
 """To where a prediction lies 9 times of 10, as a part of the way to the end of its interval."""
 
 
-def steady_of(task: Task, candidate: Candidate, wanted: float) -> Steady | None:
+def steady_of(task: Task, candidate: Candidate, wanted: float = inf) -> Steady | None:
     """Of one replica, where so many requests a second are wanted of all; None where nothing can be predicted, or nothing is carried within
     the target."""
     performance = candidate.at_most
