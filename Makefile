@@ -94,6 +94,7 @@ bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE TRACES=FILE
 	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,autoscaling,TRACES,recorded traffic: requests or rates; several with spaces between)
 	@set -x; $(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/planned_rates.py $(BENCH_FLAGS)
 	@set -x; $(BIN)/python benchmarks/testbed.py $(BENCH_FLAGS)
 
 # measured(program, variable, what the file holds): run it on the file, or say what is missing.

@@ -27,7 +27,7 @@ def partly_kept(task: Task, chosen: Chosen, demand: Demand) -> tuple[Finding, ..
     rows = [] if ttft is None else [row for option, _ in chosen.sets for row in _late(task, option, share)]
     if ttft is None or not rows:
         return ()
-    late, alone, least, option = max(rows, key=lambda row: row[:3])
+    late, alone, least, option = max(rows, key=lambda row: row[:2])
     candidate = option.candidate
     why = (
         f"{alone:.0%} even where nobody else is there" if alone >= TOLD_FROM else "those behind long prompts"
