@@ -123,6 +123,7 @@ def test_one_that_has_become_slow_silences_nobody_else() -> None:
     found = looked(wakes, queries, 8)
     assert found.waiting == others
     assert found.refused == {f"team/a-{n}": NO_ANSWER for n in range(5)}
+    assert found.slow == found.refused.keys()
     asked = len(gateway.asked)
     assert looked(wakes, queries, RETRY_LOOKS - 10).waiting == others
     assert all(list(each) == [TOGETHER] for each in gateway.asked[asked:]), "nobody waits for the slow ones"
@@ -140,6 +141,7 @@ def test_one_that_is_refused_for_the_series_that_are_there_is_asked_again_later(
     found = looked(wakes, queries, 10)
     assert found.waiting == {key: 3.0 for key in sorted(queries) if "chat" in key}
     assert found.refused == {key: DOUBLE for key in sorted(queries) if "chat" not in key}
+    assert not found.slow
     asked = len(gateway.asked)
     assert looked(wakes, queries, RETRY_LOOKS - 10) == found
     assert all(list(each) == [TOGETHER] for each in gateway.asked[asked:])

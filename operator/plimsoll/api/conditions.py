@@ -162,7 +162,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "OutOfDate": "Their samples come, and too many are older than a minute or ahead of the operator's clock.",
         "PrometheusUnreachable": "Prometheus does not answer.",
         "Outage": "One of these has been so for half an hour; the message says since when and where to look.",
-        "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query.",
+        "QueryRefused": "Prometheus refuses spec.scaling.zero.wake.query, or takes too long for it.",
         "QueryUnanswered": "spec.scaling.zero.wake.query has found nothing for five minutes.",
         "QueryFailed": "Prometheus has had no answer to spec.scaling.zero.wake.query for five minutes, or none that is whole.",
     },

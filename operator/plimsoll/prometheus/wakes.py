@@ -35,6 +35,8 @@ class Woken:
     """By deployment: requests that wait, or whatever else its query counts. A deployment without an answer is not there."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """By deployment: why its query is not asked."""
+    slow: frozenset[str] = frozenset()
+    """Those of them whose query is only too slow."""
     unanswered: Mapping[str, str] = field(default_factory=dict)
     """By deployment: why the question with its query had no answer, or none that is whole, where that is not the query's own fault."""
 
@@ -193,6 +195,7 @@ class WakeQueries:
         return Woken(
             waiting=waiting,
             refused=refused,
+            slow=frozenset(key for key, each in self._later.items() if each.is_slow),
             unanswered={
                 key: why
                 for key, why in sorted({**unanswered, **queued}.items())

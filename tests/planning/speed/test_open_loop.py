@@ -138,6 +138,14 @@ def test_a_load_that_is_hardly_there_is_kept_where_it_is_enough():
     assert steady(asked, pace(), 100.0, worth=0.5, else_at=0.5, wanted=0.01).kept
 
 
+def test_without_a_promise_vectors_are_given_no_less_load_than_with_one_of_half_a_second():
+    def carried(first_s: float | None) -> float:
+        asked = Traffic(prompts=Length(400, 0.98).evenly(32), answers=(1.0,), first_s=first_s)
+        return steady(asked, pace(), 100.0).per_second
+
+    assert carried(None) >= carried(0.5)
+
+
 def test_without_a_promise_99_of_100_find_a_place_at_once():
     found = steady(traffic(first_s=None), pace(places=64.0), 64.0)
     assert _erlang_c(64, found.in_flight) == pytest.approx(LATE, rel=0.2)

@@ -115,6 +115,17 @@ def test_a_query_that_is_refused_hides_no_outage() -> None:
     assert metrics_told(world).reason == "Outage"
 
 
+def test_a_query_that_takes_too_long_is_not_said_to_be_refused() -> None:
+    stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})
+    stage.run(control, world, 4)
+    answer(stage, Woken(refused={KEY: "no answer in time"}, slow=frozenset({KEY})))
+    stage.run(control, world, HOUR // 4)
+    told = metrics_told(world)
+    assert told.reason == "QueryRefused"
+    assert "takes Prometheus too long and is asked seldom" in told.message
+    assert "is refused" not in told.message
+
+
 def test_a_query_that_finds_nothing_for_minutes_is_told_with_what_would_have_it_answer() -> None:
     """Series of a queue come with the first request in many gateways: until then nobody knows whether it may sleep, nor can it wake."""
     stage, world, control = staged(scaling={"max": 4, "zero": {"wake": {"query": "sum(queue)"}}})

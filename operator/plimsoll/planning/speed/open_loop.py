@@ -17,6 +17,8 @@ from plimsoll.planning.speed.closed_loop import STEPS_WAITED
 
 LATE: Final = 0.01
 """The share of requests that may be late: targets are about 99 of 100."""
+PATIENCE_S: Final = 1.0
+"""What anybody waits for prompts who is promised nothing, though an answer may take less, as a vector does."""
 HALVINGS: Final = 12
 """How often the range is halved in which the most requests in flight lie."""
 
@@ -95,7 +97,7 @@ def steady(
 
     Where that is less than what is wanted, and less than the share `worth` of what can be answered at all, it is the share `else_at`, and
     more of it is late. Without a promised first token, 99 of 100 are to find a place at once, and to wait no longer for prompts than for
-    their own answer.
+    their own answer, or a second.
     """
     top = _most(traffic, pace, most)
     kept, _ = _around(top, lambda in_flight: at(traffic, pace, in_flight).late <= LATE)
@@ -145,7 +147,7 @@ def at(traffic: Traffic, pace: Pace, in_flight: float) -> Steady:
     late = 0.0
     for one, own in zip(traffic.prompts, took, strict=True):
         if traffic.first_s is None:
-            late += min(1.0, prompts.longer_than(life) + places.longer_than(0.0))
+            late += min(1.0, prompts.longer_than(max(life, PATIENCE_S)) + places.longer_than(0.0))
             continue
         left = traffic.first_s - own - STEPS_WAITED * (step + pace.launch) - pace.outside(one, in_flight)
         late += 1.0 if left <= 0 else min(1.0, prompts.longer_than(left) + places.longer_than(left))

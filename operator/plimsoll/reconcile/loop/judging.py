@@ -211,7 +211,9 @@ def _of_query(tick: Tick, case: Case, signals: Signals) -> Told | None:
     """MetricsAvailable, where there is a wake query and no answer to it. Of one that sleeps nobody else may have told that none could be asked."""
     zero, key = case.subject.zero, case.subject.key
     if (refused := tick.looked.woken.refused.get(key)) is not None:
-        reason, why = QUERY_REFUSED, f"is refused, so it neither sleeps nor wakes by it: {refused}"
+        is_slow = key in tick.looked.woken.slow
+        what = "takes Prometheus too long and is asked seldom" if is_slow else "is refused"
+        reason, why = QUERY_REFUSED, f"{what}, so it neither sleeps nor wakes by it: {refused}"
     elif zero is not None and zero.query is not None and tick.waiting(case) is None:
         if not signals.reachable:
             return gate_of(signals, tick.law).told
