@@ -126,11 +126,12 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
 def _forms(group: type[BaseModel] | None) -> tuple[str, ...]:
     """In which forms a group is written that has several; of one around such a group, with only that in it."""
     forms: tuple[str, ...] = getattr(group, "forms", ())
-    required = {name: info for name, info in _by_alias(group).items() if info.is_required()}
+    required = _required(group)
     if forms or len(required) != 1:
         return forms
-    ((name, info),) = required.items()
-    return tuple(f"{{{name}: {form}}}" for form in _forms(model_of(info.annotation)))
+    (name,) = required
+    inner = model_of(_by_alias(group)[name].annotation)
+    return tuple(f"{{{name}: {form}}}" for form in _forms(inner))
 
 
 def _said(detail: ErrorDetails, model: type[BaseModel]) -> str:

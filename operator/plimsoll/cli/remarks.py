@@ -29,7 +29,7 @@ from plimsoll.planning.plan import (
     Severity,
     Value,
 )
-from plimsoll.status.findings import finding_of, sentence, where
+from plimsoll.status.findings import missed_of, sentence, where
 
 _SEVERITY: Final = {
     Severity.ERROR: ("Error", "bold red"),
@@ -61,7 +61,7 @@ def generates(chosen: PlanSet | None) -> bool:
 
 def missed_target(plan: Plan) -> str:
     """What of the latency target is not kept, as the user's field; empty where all of it is, or none is asked for."""
-    said = finding_of(plan, UNATTAINABLE) or finding_of(plan, PARTLY)
+    said = missed_of(plan)
     if said is not None and said.field:
         return said.field
     return "slo" if any(chosen.meets_slo is False for chosen in plan.sets) else ""

@@ -93,16 +93,11 @@ def _with_sets(
 ) -> Plan:
     """A plan with the chosen sets."""
     sets = build_sets(task, chosen, demand, reading.owner)
-    if reading.task is not None and reading.task.intent.targets != task.intent.targets:
-        # All of the target, or a part of it, was dropped because nothing keeps it.
-        sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
-    findings = (*findings, *load_undeclared(task, weighed.options, chosen, demand))
     late = partly_kept(task, chosen, demand)
-    if late:
-        sets, findings = (
-            tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets),
-            (*findings, *late),
-        )
+    if late or (reading.task is not None and reading.task.intent.targets != task.intent.targets):
+        # Too many would be late, or all of the target, or a part of it, was dropped because nothing keeps it.
+        sets = tuple(replace(chosen_set, meets_slo=False) for chosen_set in sets)
+    findings = (*findings, *load_undeclared(task, weighed.options, chosen, demand), *late)
     needed = chosen.replicas
     if chosen.covered < demand.amount - ROUNDING or needed < demand.least:
         rest, each = demand.amount - chosen.covered, chosen.sets[0][0].capacity

@@ -6,6 +6,8 @@ import re
 from typing import Final
 
 from plimsoll.api.problems import SHOWN, WHAT_HELPS
+from plimsoll.planning.choice.late import PARTLY
+from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import Finding, Outcome, Plan
 from plimsoll.status.summary import cut
 
@@ -57,6 +59,11 @@ def _brief(value: str) -> str:
 
 def finding_of(plan: Plan | None, reason: str) -> Finding | None:
     return None if plan is None else next((found for found in plan.findings if found.reason == reason), None)
+
+
+def missed_of(plan: Plan) -> Finding | None:
+    """The finding that no layout keeps all of the latency target, for a single request or for 99 of 100 as users send them."""
+    return finding_of(plan, UNATTAINABLE) or finding_of(plan, PARTLY)
 
 
 def reading_of(plan: Plan) -> Finding | None:

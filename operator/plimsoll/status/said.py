@@ -10,11 +10,10 @@ from plimsoll.api.conditions import REASONS, Status
 from plimsoll.api.v1alpha1.status import Accuracy
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout.groups import told as half_scheduled
-from plimsoll.planning.choice.late import PARTLY
 from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.adapters import failed_adapters
-from plimsoll.status.findings import finding_of, lacking_of, sentence
+from plimsoll.status.findings import finding_of, lacking_of, missed_of, sentence
 from plimsoll.status.live import retuning
 from plimsoll.status.measured import accuracy_of, progress_of
 from plimsoll.status.pod_words import trouble_of
@@ -160,7 +159,7 @@ def _slo(story: Story) -> Iterator[Told]:
     if (live := _live(story, names.SLO)) is not None:
         yield live
         return
-    missed = finding_of(plan, UNATTAINABLE) or finding_of(plan, PARTLY)
+    missed = missed_of(plan)
     if missed is not None:
         yield Told(names.SLO, "False", missed.reason, sentence(missed))
     elif any(one.meets_slo is False for one in plan.sets):

@@ -209,14 +209,9 @@ def _typical(length: TokenPercentiles | None, assumed: int) -> int:
 
 def _mean(length: TokenPercentiles | None, typical: int, context: int | None) -> float:
     """Of log-normal lengths with the declared median and tail; without both, a typical length."""
-    if length is None or length.p50 is None:
+    if length is None or length.p50 is None or (length.p95 is None and length.p99 is None):
         return typical
-    if length.p95 is not None:
-        sigma = log(length.p95 / length.p50) / P95
-    elif length.p99 is not None:
-        sigma = log(length.p99 / length.p50) / P99
-    else:
-        return typical
+    sigma = _all(length, typical).sigma
     # No request is longer than the context, so no mean is.
     return min(typical * exp(sigma * sigma / 2), inf if context is None else context)
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.cheapest import Chosen, Demand, Option
-from plimsoll.planning.choice.steady import WORTH, least_first_ms, pace_of, steady_of, traffic_of
+from plimsoll.planning.choice.steady import WORTH, least_first_ms, queues_of, steady_of
+from plimsoll.planning.choice.targets import TTFT
 from plimsoll.planning.plan import Finding, Severity
 from plimsoll.planning.speed.open_loop import LATE, at
 
 PARTLY: Final = "PartlyAttainable"
 """The reason of the finding, for whoever goes by it."""
-TTFT: Final = "slo.ttftP99Ms"
 LOOKED_AT: Final = 4
 FAR_MORE: Final = 1.5
 """Times what the chosen layout carries on each device."""
@@ -88,8 +88,7 @@ def _late(task: Task, option: Option, share: float) -> Sequence[tuple[float, flo
     steady, performance = option.steady, option.candidate.at_most
     if steady is None or performance is None:
         return ()
-    traffic = traffic_of(task, cached=option.candidate.settings.prefix_caching)
-    pace = pace_of(task, option.candidate, performance, traffic)
+    traffic, pace = queues_of(task, option.candidate, performance)
     in_flight = steady.in_flight * share
     late = at(traffic, pace, in_flight).late
     if late < TOLD_FROM:

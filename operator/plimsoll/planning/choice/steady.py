@@ -33,8 +33,7 @@ def steady_of(task: Task, candidate: Candidate, wanted: float = inf) -> Steady |
     performance = candidate.at_most
     if performance is None or not candidate.most:
         return None
-    traffic = traffic_of(task, cached=candidate.settings.prefix_caching)
-    pace = pace_of(task, candidate, performance, traffic)
+    traffic, pace = queues_of(task, candidate, performance)
     found = steady(traffic, pace, float(candidate.most), worth=WORTH, else_at=ELSE_AT, wanted=wanted)
     # Of requests that are all typical it can never carry more.
     most = performance.requests_per_second / task.intent.lengths.stretch
@@ -43,7 +42,16 @@ def steady_of(task: Task, candidate: Candidate, wanted: float = inf) -> Steady |
     return replace(at(traffic, pace, found.in_flight * most / found.per_second), kept=found.kept)
 
 
-def traffic_of(task: Task, *, cached: bool) -> Traffic:
+def queues_of(
+    task: Task, candidate: Candidate, performance: Performance, *, promised: bool = False
+) -> tuple[Traffic, Pace]:
+    """Who comes, and how fast a replica is; where a target is to be kept, as slow as it is likely to be at most. `promised`: one is, though
+    the task has none."""
+    traffic = _traffic(task, cached=candidate.settings.prefix_caching)
+    return traffic, _pace(task, candidate, performance, traffic, promised=promised or task.intent.has_target)
+
+
+def _traffic(task: Task, *, cached: bool) -> Traffic:
     """The requests that are declared; whether a beginning that they share is kept in the cache."""
     intent, context = task.intent, float(task.context.tokens)
     lengths = intent.lengths
@@ -57,17 +65,15 @@ def traffic_of(task: Task, *, cached: bool) -> Traffic:
     )
 
 
-def pace_of(
-    task: Task, candidate: Candidate, performance: Performance, traffic: Traffic, *, promised: bool = False
+def _pace(
+    task: Task, candidate: Candidate, performance: Performance, traffic: Traffic, *, promised: bool
 ) -> Pace:
-    """How fast its replica is; where a target is to be kept, as slow as it is likely to be at most. `promised`: one is, though the task has
-    none."""
     settings, layout, capacity = candidate.settings, candidate.layout, cache_of(candidate.ledger)
     tokens = None if capacity is None else capacity.tokens.mid
     replica = replica_of(task, candidate.slot, layout, settings, tokens)
     work, rates, taught = replica.work, committed_rates(replica.classes), performance.learned
     slower = (performance.tpot_ms.high / performance.tpot_ms.mid) ** LIKELY_SIGMAS
-    likely = slower if promised or task.intent.has_target else 1.0
+    likely = slower if promised else 1.0
     steps, prompts = (likely, likely) if taught is None else (likely * taught.tpot, likely * taught.ttft)
     context, typical = traffic.held + traffic.shared, traffic.prompt
 
@@ -117,8 +123,7 @@ def least_promise_ms(task: Task, candidate: Candidate) -> int | None:
     performance = candidate.at_most
     if performance is None or not candidate.most:
         return None
-    traffic = traffic_of(task, cached=candidate.settings.prefix_caching)
-    pace = pace_of(task, candidate, performance, traffic, promised=True)
+    traffic, pace = queues_of(task, candidate, performance, promised=True)
     return least_first_ms(
         traffic, pace, share_of_all(traffic, pace, float(candidate.most), ELSE_AT).in_flight
     )

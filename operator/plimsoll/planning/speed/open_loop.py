@@ -144,11 +144,11 @@ def at(traffic: Traffic, pace: Pace, in_flight: float) -> Steady:
     ]
     prompts = _Prompts.of(took, per_second)
     places = _Places.of(pace.places, in_flight, life)
+    if traffic.first_s is None:
+        late = min(1.0, prompts.longer_than(max(life, PATIENCE_S)) + places.longer_than(0.0))
+        return Steady(per_second=per_second, in_flight=in_flight, late=late)
     late = 0.0
     for one, own in zip(traffic.prompts, took, strict=True):
-        if traffic.first_s is None:
-            late += min(1.0, prompts.longer_than(max(life, PATIENCE_S)) + places.longer_than(0.0))
-            continue
         left = traffic.first_s - own - STEPS_WAITED * (step + pace.launch) - pace.outside(one, in_flight)
         late += 1.0 if left <= 0 else min(1.0, prompts.longer_than(left) + places.longer_than(left))
     return Steady(per_second=per_second, in_flight=in_flight, late=late / len(took))
