@@ -16,7 +16,8 @@ from cluster.metrics import promtool
 from plimsoll.alerts.dashboards import DASHBOARDS
 from plimsoll.alerts.records import RECORDS
 from plimsoll.facts.engines import engine_facts
-from plimsoll.prometheus.queries import TURNS, queries
+from plimsoll.facts.turns import TURNS
+from plimsoll.prometheus.queries import queries
 from plimsoll.prometheus.vocabulary import vocabulary
 
 WORDS: Final = vocabulary([engine_facts("vllm", "0.33.0").metrics])

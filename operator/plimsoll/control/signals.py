@@ -8,16 +8,18 @@ it is `gate` and `scaling`.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
+from plimsoll.control.copying import replace
 from plimsoll.control.latencies import NOTHING_SEEN, Latencies, Spread
 from plimsoll.control.samples import AT, COUNTS, Peak, Track, Window
 from plimsoll.facts.histograms import total
 from plimsoll.facts.pod_sample import PodSample
+from plimsoll.facts.turns import TURNS
 from plimsoll.values import light
 
 FRESH_S: Final = 60.0
@@ -25,6 +27,8 @@ FRESH_S: Final = 60.0
 RATE_S: Final = 120.0
 RECENT_S: Final = 30.0
 LATENCY_S: Final = 300.0
+ALL: Final = frozenset(TURNS)
+"""All histograms, by their fields of a sample."""
 
 
 @light
@@ -174,10 +178,11 @@ def signals_of(
     reachable: bool = True,
     gateway: float | None = None,
     latencies: Latencies | None = None,
+    kinds: Collection[str] = ALL,
 ) -> Signals:
     """What the replicas of these pods say; pods that are in the window but not alive are left out.
 
-    `latencies`: where somebody else has summed the histograms already, as a Prometheus can.
+    `latencies`: where somebody else has summed the histograms already, as a Prometheus can; else those of `kinds` are summed here.
     """
     asked = sorted(live)
     tracks = [(pod, track) for pod in asked if (track := window.tracks.get(pod)) is not None]
@@ -189,7 +194,7 @@ def signals_of(
         at=now,
         live=len(asked),
         replicas=tuple(_replica(pod, track) for pod, track in fresh),
-        latencies=_latencies([track for _, track in fresh], now) if latencies is None else latencies,
+        latencies=_latencies([track for _, track in fresh], now, kinds, latencies),
         reachable=reachable,
         gateway_waiting=gateway,
         late=sum(age > FRESH_S for age in ages),
@@ -287,11 +292,21 @@ def _mean(said: Sequence[float]) -> float | None:
     return sum(said) / len(said) if said else None
 
 
-def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
+def _latencies(
+    tracks: Sequence[Track], now: float, kinds: Collection[str], summed: Latencies | None
+) -> Latencies:
     spans = [LATENCY_S - (now - track.last.at) for track in tracks]
     bases = [_base(track, span) for track, span in zip(tracks, spans, strict=True)]
+    whole = all(
+        base is not None and track.samples[-1].at - base.at >= span
+        for track, base, span in zip(tracks, bases, spans, strict=True)
+    )
+    if summed is not None:
+        return summed if whole else replace(summed, whole=False)
 
     def spread(name: str) -> Spread | None:
+        if name not in kinds:
+            return None
         parts = []
         for track, base in zip(tracks, bases, strict=True):
             last = track.samples[-1]
@@ -306,8 +321,5 @@ def _latencies(tracks: Sequence[Track], now: float) -> Latencies:
         e2e=spread("e2e"),
         prompt=spread("prompt_lengths"),
         output=spread("output_lengths"),
-        whole=all(
-            base is not None and track.samples[-1].at - base.at >= span
-            for track, base, span in zip(tracks, bases, spans, strict=True)
-        ),
+        whole=whole,
     )

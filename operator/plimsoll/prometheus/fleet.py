@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from math import ceil
 from typing import Final, Protocol
 
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodKey, PodSample
+from plimsoll.facts.turns import TURN_S, TURNS, turns_of
 from plimsoll.prometheus.answers import Part, part_of, samples_of
 from plimsoll.prometheus.client import Answered, Read, T
-from plimsoll.prometheus.queries import ALL_SERIES, TURN_S, TURNS, Selector, queries
+from plimsoll.prometheus.queries import ALL_SERIES, Selector, queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 
 LOST: Final = 3.0
@@ -46,7 +46,7 @@ class FleetMetrics:
     ) -> None:
         """`interval_s` is the time between two looks; `select` narrows them to one cluster where the source has several."""
         self._source, self._words, self._turn, self._select = source, words, 0, select
-        self._turns = min(len(TURNS), ceil(interval_s / TURN_S))
+        self._turns = turns_of(interval_s)
         self._lost: frozenset[str] = frozenset()
         """Histograms that the last look asked for in their turn, and got no answer."""
         self._errors: Mapping[str, str] = {}

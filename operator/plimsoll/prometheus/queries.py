@@ -2,8 +2,7 @@
 
 Gauges and counters are asked for pod by pod and raw, so that who is alive and who began to count anew is judged in one
 place, for a Prometheus as for a scrape. Histograms would be a hundred times as many rows; they are summed by serving set
-over there, of the pods whose series are there now (one that drains counts with what it still answers), and take turns: a p99 of five minutes is little older for being
-asked for every minute.
+over there, of the pods whose series are there now (one that drains counts with what it still answers), and take turns.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from plimsoll.facts.turns import kinds_of
 from plimsoll.prometheus.vocabulary import COUNTERS, GAUGES, Vocabulary
 
 POD: Final = "namespace, pod, uid"
@@ -27,13 +27,6 @@ SAME_LOOK: Final = "namespace, pod, job, instance, prometheus, prometheus_replic
 """Labels that all series of one scrape of a pod share. Two jobs may scrape it, and so may two Prometheus servers; those of a pair differ
 only in external labels, as the Prometheus operator, Thanos and Mimir name them. A label that is not there counts as empty."""
 LATENCY_WINDOW: Final = "5m"
-TURNS: Final = (
-    "ttft", "itl", "e2e",
-    "ttft", "itl", "prompt_lengths",
-    "ttft", "itl", "output_lengths",
-)  # fmt: skip
-"""Histograms take turns, one each fifteen seconds: those that latency limits are about come every three turns, the others every nine."""
-TURN_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +55,7 @@ def queries(
 ) -> Mapping[str, str]:
     """The queries of one tick, by what each is about.
 
-    Histograms are those of `turns` turns from `turn` on: whoever looks less often asks for more at a time. Those in `again` are asked
-    for out of turn.
+    Histograms are those of `turns` turns from `turn` on, and those in `again`, which are asked for out of turn.
     """
     running, success = words.of("running"), words.of("requestSuccess")
     # Keeps only the newest scrape of each pod, where two jobs or two Prometheus servers scrape it.
@@ -83,8 +75,7 @@ def queries(
         "pools": each("count", f"{POD}, num_gpu_blocks, block_size", words.of("cacheConfig"), once=once),
         "ages": f"max by ({POD}) ({scraped})" if scraped else "",
     }
-    having = (TURNS[(turn + further) % len(TURNS)] for further in range(turns))
-    for kind in dict.fromkeys((*having, *again)):
+    for kind in dict.fromkeys((*kinds_of(turn, turns), *again)):
         asked[kind] = _summed(words.histogram(kind), once, select)
     return {about: query for about, query in asked.items() if query}
 
