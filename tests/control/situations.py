@@ -41,7 +41,13 @@ def replicas(
     count: int, state: ReplicaState = ReplicaState.READY, *, age: float = 5000, first: int = 0
 ) -> tuple[Replica, ...]:
     return tuple(
-        Replica(id=f"pod-{first + i:03}", state=state, since=NOW - age, created=NOW - age - 100)
+        Replica(
+            id=f"pod-{first + i:03}",
+            state=state,
+            since=NOW - age,
+            created=NOW - age - 100,
+            pod=f"chat-{first + i}",
+        )
         for i in range(count)
     )
 

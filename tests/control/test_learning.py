@@ -28,16 +28,16 @@ from tests.control.situations import (
 )
 
 
-def role_of(said):
-    return situation(said, serving(said.live)).roles[0]
+def role_of(said, *sets):
+    return situation(said, *(sets or (serving(said.live),))).roles[0]
 
 
-def loaded(memory: RoleMemory, said) -> Load:
-    return load_of(role_of(said), memory, now=NOW, lead_s=1000, law=LAW)
+def loaded(memory: RoleMemory, said, *sets) -> Load:
+    return load_of(role_of(said, *sets), memory, now=NOW, lead_s=1000, law=LAW)
 
 
-def minute(memory: RoleMemory, said) -> Learnt:
-    found = learned(memory, role_of(said), loaded(memory, said), slo=SLO, now=NOW)
+def minute(memory: RoleMemory, said, *sets) -> Learnt:
+    found = learned(memory, role_of(said, *sets), loaded(memory, said, *sets), slo=SLO, now=NOW)
     return found.learnt["set-a"]
 
 
@@ -136,6 +136,19 @@ def test_the_few_that_queue_beside_others_shake_what_is_believed_of_all_no_more_
     )
     memory = replace(settled(), owing_since=NOW - 1000)
     assert minute(memory, said).most == (most if most is None else pytest.approx(most, rel=0.01))
+
+
+def test_what_slower_replicas_of_another_set_finish_says_nothing_of_the_first():
+    queued = [
+        replace(saying(1, inflight=50, waiting=30, rate=rate)[0], replica=f"pod-{place:03}")
+        for place, rate in enumerate((4.0, 4.0, 1.0, 1.0))
+    ]
+    said = replace(signals(4), replicas=tuple(queued), latencies=signals(0).latencies)
+    slower = serving(2, name="set-b", pool="l40s", replicas=replicas(2, first=2))
+    memory = replace(settled(), owing_since=NOW - 1000)
+    for _ in range(60):
+        memory = replace(memory, learnt={"set-a": minute(memory, said, serving(2), slower)})
+    assert memory.learnt["set-a"].most == pytest.approx(4.0, rel=0.02)
 
 
 FULL_STEP_S = 0.2

@@ -161,6 +161,29 @@ def test_prompts_of_all_lengths_leave_no_more_room_than_the_longest_and_no_less_
     assert prompts.FULL_LEAST <= full(longest) <= full(counts) <= full(shortest) <= prompts.FULL_MOST
 
 
+def sharing(share: float, prompt: float) -> Signals:
+    """Replicas whose prompts are so long, and of which the cache has such a share."""
+    said = signals(2)
+    each = [replace(one, prefix_queries=1000.0, prefix_hits=1000.0 * share) for one in said.replicas]
+    return replace(said, replicas=tuple(each), latencies=replace(said.latencies, prompt=spread(prompt)))
+
+
+@given(share=st.floats(0, 0.95), computed=st.floats(50, 4000), limit=st.floats(0.05, 60))
+def test_prompts_that_the_cache_has_a_share_of_leave_as_much_room_as_shorter_ones(share, computed, limit):
+    whole = computed / (1 - share)
+    shared, short = (
+        prompts.within_limit(StepMemory(lumps=3 * length), 8000.0, PLANNED, sharing(cached, length), limit)
+        for cached, length in ((share, whole), (0.0, computed))
+    )
+    assert shared == pytest.approx(short, abs=0.05)
+
+
+def test_a_plan_that_counts_on_the_cache_says_how_many_tokens_are_computed():
+    shared = replace(PLANNED, cached_share=0.5)
+    shorter = replace(PLANNED, input_tokens=PLANNED.input_tokens // 2)
+    assert prompts.most_tokens(StepMemory(), shared) == prompts.most_tokens(StepMemory(), shorter)
+
+
 def test_a_few_long_prompts_do_not_take_their_time_from_all():
     few, limit = [600.0] * 980 + [8000.0] * 20, 2.0
     lumps = sum(each**2 for each in few) / sum(few)

@@ -25,6 +25,7 @@ def capacity_of(chosen: PlanSet) -> Capacity:
         requests_per_second=_most(chosen),
         input_tokens=chosen.load.input_tokens,
         output_tokens=chosen.load.output_tokens,
+        cached_share=chosen.load.shared_prefix_share if chosen.settings.prefix_caching else 0.0,
         # With speculative decoding the counters no longer tell how many tokens there were in a step.
         max_batched_tokens=None
         if chosen.settings.speculation is not None

@@ -122,7 +122,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
     if ready > 0 and memory.changed is not None and now - memory.changed >= RATE_S:
         known = replace(known, points=_points(known.points, demand, ready))
     if ready > 0 and demand.owing and _steady(memory, now, RATE_S):
-        known = replace(known, most=_most(known.most, load, role.signals))
+        known = replace(known, most=_most(known.most, load, role))
     elif known.most is not None and ready > 0:
         known = replace(known, most=_risen(known.most, load, (demand.finished or 0.0) / ready))
     if ready > 0:
@@ -155,15 +155,18 @@ def _steady(memory: RoleMemory, now: float, seconds: float) -> bool:
     return all(at is not None and now - at > seconds for at in begun)
 
 
-def _most(before: float | None, load: Load, signals: Signals) -> float | None:
-    """The most requests a second that a replica finishes, learned from replicas with a queue: what those finish is all that they can.
+def _most(before: float | None, load: Load, role: Role) -> float | None:
+    """The most requests a second that a replica of the first set finishes, learned from those with a queue: what they finish is all that they can.
 
     Where only a few of the replicas have a queue, they met the heaviest requests, so what they show weighs the less.
     """
-    work = work_seen(signals)
+    work, replicas = work_seen(role.signals), role.signals.replicas
+    if len(role.sets) > 1:
+        ours = {replica.id for replica in role.sets[0].replicas}
+        replicas = tuple(each for each in replicas if each.replica in ours)
     full = [
         done / each.span_s
-        for each in signals.replicas
+        for each in replicas
         if each.span_s > 0 and is_queue(each.waiting or 0.0, each.running) and (done := _done(each, work))
     ]
     if not full:
@@ -172,7 +175,7 @@ def _most(before: float | None, load: Load, signals: Signals) -> float | None:
     known = load.holds.rate(load.holds.least) if before is None else before
     if math.isinf(known):
         return shown
-    return known + MOST_WEIGHT * len(full) / len(signals.replicas) * (shown - known)
+    return known + MOST_WEIGHT * len(full) / len(replicas) * (shown - known)
 
 
 def _done(each: ReplicaSignals, work: float | None) -> float | None:

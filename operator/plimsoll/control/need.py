@@ -225,7 +225,7 @@ def _panic(role: Role, law: Law) -> bool:
 
 
 def _attainable(role: Role, ratio: float | None) -> Told | None:
-    each, slow = role.signals.mean("inflight") or 0.0, laggard(role.signals)
+    each, slow = role.signals.mean("inflight") or 0.0, laggard(role)
     cure = (
         "a faster layout or GPU, or another limit in slo, would"
         if slow is None

@@ -31,6 +31,8 @@ WAIT_SHARE_LEAST: Final = 0.25
 """Share of the limit that is left for waiting, however long the longest prompts take to compute."""
 FULL_LEAST, FULL_MOST = 0.30, 0.95
 """Bounds of how full steps may be: nearer to 1 any error in what was learned is a queue."""
+FRESH_STEPS: Final = 20
+"""In how many steps a share of prompts is told by a factor of e: each is 5% from the next."""
 HALVINGS: Final = 8
 """How often the range between these bounds is halved, until what is left does not matter."""
 KNOWN_MOST: Final = 2**13
@@ -133,7 +135,9 @@ def unloaded(memory: StepMemory, signals: Signals, capacity: Capacity) -> Unload
         return None
     prompt, output = lengths_of(signals, capacity)
     seen = signals.latencies.prompt
-    longest = _fresh(signals) * (seen.p99 if seen is not None and seen.trusted else capacity.input_tokens)
+    longest = fresh_share(signals) * (
+        seen.p99 if seen is not None and seen.trusted else capacity.input_tokens
+    )
     cuts_in = FEW * max(1.0, prompt // budget) > PROMISED * output
     return Unloaded(
         ttft_s=line.seconds(min(budget, longest)) * max(1.0, longest / budget),
@@ -160,12 +164,10 @@ def within_limit(
     lumps = _lumps_so_far(memory, capacity)
     if even:
         lumps = min(lumps, _lumps_so_far(NOTHING_SEEN, capacity))
-    about = (
-        _aim(memory.late_steady.against(ttft_s, AS_ALLOWED).share),
-        max(1.0, lumps) / most / 2,
-        most,
-        ttft_s,
-    )
+    # What the cache has of a prompt is not computed. In steps, as each other share is another answer to work out.
+    fresh = math.exp(round(FRESH_STEPS * math.log(fresh_share(signals))) / FRESH_STEPS)
+    aim = _aim(memory.late_steady.against(ttft_s, AS_ALLOWED).share)
+    about = (aim, max(1.0, fresh * lumps) / most / 2, most / fresh, ttft_s)
     prompt = signals.latencies.prompt
     if prompt is None or not prompt.trusted:
         full = _fullest(*about, ((1.0, capacity.input_tokens),))
@@ -249,12 +251,13 @@ def lengths_of(signals: Signals, capacity: Capacity) -> tuple[float, float]:
     given = prompt.mean if prompt is not None and prompt.trusted else None
     asked = output.mean if output is not None and output.trusted else None
     return (
-        _fresh(signals) * (capacity.input_tokens if given is None else given),
+        fresh_share(signals) * (capacity.input_tokens if given is None else given),
         capacity.output_tokens if asked is None else asked,
     )
 
 
-def _fresh(signals: Signals) -> float:
+def fresh_share(signals: Signals) -> float:
+    """Share of prompt tokens that the prefix cache does not have, so that they are computed."""
     return 1 - min(0.95, max(0.0, signals.prefix_share or 0.0))
 
 
@@ -263,7 +266,7 @@ def _planned(capacity: Capacity, budget: int) -> tuple[float, float] | None:
     rate, running = capacity.requests_per_second, capacity.concurrency
     if not rate or not running:
         return None
-    tokens = rate * (capacity.input_tokens + capacity.output_tokens)
+    tokens = rate * ((1 - capacity.cached_share) * capacity.input_tokens + capacity.output_tokens)
     # Each request that runs has one token in a step. The prediction counts those that wait for a place too, so no step is taken to hold more
     # than it may.
     seconds = min(running / (rate * capacity.output_tokens), budget / tokens)
@@ -279,7 +282,7 @@ def _point(signals: Signals) -> tuple[float, float] | None:
         return None
     if not gaps.mean or prompt.mean is None:
         return None
-    tokens = gaps.samples + _fresh(signals) * prompt.mean * prompt.samples
+    tokens = gaps.samples + fresh_share(signals) * prompt.mean * prompt.samples
     return tokens / LATENCY_S / len(signals.replicas) * gaps.mean, gaps.mean
 
 

@@ -57,6 +57,8 @@ class Replica:
     """It fails, and not because of its engine: its image cannot be had, or its node took it away."""
     unready: float | None = None
     """Since when it has not served; None where nobody says, then since it came into its state."""
+    pod: str = ""
+    """Name of the (leader's) pod, for people."""
 
     def has_failed(self, now: float, seconds: float) -> bool:
         """It has not served for so long, and its engine has ended meanwhile, or cannot begin. One that loads for the first time may take long."""
@@ -88,6 +90,8 @@ class Capacity:
     """At that concurrency and these lengths."""
     input_tokens: int = 1
     output_tokens: int = 1
+    cached_share: float = 0.0
+    """Of the prompts' tokens, which are not computed."""
     max_batched_tokens: int | None = None
     """Of one step, prompts and answers together; None where the engine has no such limit."""
 

@@ -57,7 +57,7 @@ def replicas_of(seen: SetSeen, *, node_coming: bool) -> tuple[Replica, ...]:
 
 
 def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:
-    """Pods of each replica, the leader first; of one whose leader is not there yet nothing can be told.
+    """Pods of each replica, the leader first, or else the first worker, which no sample is ever of.
 
     A pod that has ended is no replica any more; neither it nor one whose node is silent says how the next one starts.
     """
@@ -104,6 +104,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
             restarts=pod.restarts,
             outside=outside,
             unready=pod.unready,
+            pod=pod.name,
         )
     scheduled = [pod.scheduled for pod in pods]
     unready = [pod.unready for pod in pods if pod.unready is not None]
@@ -116,6 +117,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         restarts=sum(pod.restarts for pod in pods if pod not in blameless),
         outside=outside,
         unready=min(unready, default=None),
+        pod=pods[0].name,
     )
 
 
