@@ -28,7 +28,6 @@ from arguments import amount, count, from_zero
 from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned, unplannable
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from autoscaling_kept import SCORED, Kept, NothingKept, last_of
-from plimsoll.prometheus.queries import TURNS
 from plimsoll.simulate.compare import GOAL_PCT
 from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.policies.registry import KINDS, SWEPT
@@ -44,9 +43,8 @@ GPUS = ("H100", "A100-80GB")
 ONE_ONLY = [name for name in SWEPT if not KINDS[name].second.name]
 CAVEATS = (
     f"each baseline has two parameters ({' and '.join(ONE_ONLY)} one), tuned on the first {TUNED_S / 3600:g} hours of another trace; at equal "
-    f"GPU-hours the main one is swept and the second stays; nobody retunes engines; {OURS}'s law reads every scrape here, "
-    f"where the operator asks for latencies every {len(TURNS) // TURNS.count('ttft')} ticks and for lengths every "
-    f"{len(TURNS) // TURNS.count('prompt_lengths')}"
+    f"GPU-hours the main one is swept and the second stays; nobody retunes engines; {OURS}'s law sees latencies and lengths as old as the "
+    "operator does, the others each scrape of them"
 )
 """What favours whom."""
 WIDE = 17

@@ -108,8 +108,8 @@ def test_a_cell_without_a_baseline_that_is_as_cheap_is_none_in_which_ours_is_ahe
     assert "ahead of every baseline at equal GPU-hours in 0 of 1 cells" in told
     assert (
         "each baseline has two parameters (reference one), tuned on the first 3 hours of another trace; at equal GPU-hours the main one "
-        "is swept and the second stays; nobody retunes engines; plimsoll's law reads every scrape here, where the operator asks for "
-        "latencies every 3 ticks and for lengths every 9"
+        "is swept and the second stays; nobody retunes engines; plimsoll's law sees latencies and lengths as old as the operator does, the "
+        "others each scrape of them"
     ) in told
 
 

@@ -45,7 +45,7 @@ def plain_replica(track: Track) -> ReplicaSignals:
         before, finished = base(span), gained("finished", span)
         if before is None or finished is None:
             return None
-        found = finished + (gained("errors", span) or 0.0)
+        found = finished + (gained("errors", span) or 0.0) + (gained("refused", span) or 0.0)
         for name in ("running", "waiting"):
             new, old = getattr(last, name), getattr(before, name)
             found += 0.0 if new is None or old is None else new - old

@@ -145,13 +145,14 @@ def test_a_sample_that_is_younger_than_the_tick_is_of_now(ahead):
     assert (said.coverage, said.inflight) == (1.0, 1.0)
 
 
-def test_those_that_a_full_queue_turns_away_arrived_too():
+def test_those_that_fail_or_find_the_queue_full_arrived_too():
     rows = [
-        PodSample(pod="a", at=t, finished=2.0 * t, errors=1.0 * t, running=10.0) for t in range(0, 135, 15)
+        PodSample(pod="a", at=t, finished=2.0 * t, errors=1.0 * t, refused=4.0 * t, running=10.0)
+        for t in range(0, 135, 15)
     ]
     said = signals_of(fed(*rows), now=120, live=["a"])
-    assert said.arrivals_per_s == pytest.approx(3.0)
-    assert said.rate("finished") == pytest.approx(2.0)
+    assert said.arrivals_per_s == said.recent_arrivals_per_s == pytest.approx(7.0)
+    assert (said.rate("finished"), said.rate("errors"), said.rate("refused")) == (2.0, 1.0, 4.0)
 
 
 def test_arrivals_count_a_growing_queue():

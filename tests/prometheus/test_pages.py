@@ -49,7 +49,9 @@ def test_a_page_becomes_a_sample():
     said = sample(PAGE)
     assert (said.running, said.waiting, said.kv_fraction) == (3.0, 1.0, 0.25)
     assert (said.kv_tokens, said.block_size, said.preemptions) == (3200, 16, 5.0)
-    assert (said.finished, said.errors) == (15.0, 2.0)
+    assert (said.finished, said.errors, said.refused) == (15.0, 2.0, 0.0)
+    refusing = sample(f'{PAGE}vllm:admission_rejections_total{{reason="max_num_queued_reqs"}} 4.0\n')
+    assert refusing.refused == 4.0
     assert said.ttft is not None
     assert (said.ttft.counts, said.ttft.sum) == ((4.0, 9.0, 10.0), 3.5)
     assert (said.itl, said.prompt_tokens) == (None, None)

@@ -132,6 +132,7 @@ def test_rows_become_samples():
         "counters": vector(
             ({**POD, "__name__": "vllm:num_preemptions_total"}, 3),
             ({**POD, "__name__": "vllm:request_success_total"}, 40),
+            ({**POD, "__name__": "vllm:admission_rejections_total"}, 6),
         ),
         "errors": vector(({**POD, "__name__": "vllm:request_success_total"}, 2)),
         "pools": vector(({**POD, "num_gpu_blocks": "100", "block_size": "16"}, 2)),
@@ -148,8 +149,15 @@ def test_rows_become_samples():
             preemptions=3.0,
             finished=40.0,
             errors=2.0,
+            refused=6.0,
         )
     }
+
+
+def test_an_engine_that_has_refused_nobody_does_not_say_so():
+    finished = vector(({**POD, "__name__": "vllm:request_success_total"}, 40))
+    assert samples({"ages": AGES, "counters": finished})["team", POD["pod"]].refused == 0.0
+    assert samples({"ages": AGES})["team", POD["pod"]].refused is None
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "x", 7.5])

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from plimsoll.control.samples import Window
 from plimsoll.control.situation import Replica, ReplicaState
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
+from plimsoll.facts.turns import TURN_S, TURNS
 from plimsoll.simulate.policies.base import View
 from plimsoll.simulate.policies.dynamo import Dynamo
+from plimsoll.simulate.policies.heard import SPREADS, Heard
 from plimsoll.simulate.policies.knative import Kpa
 from plimsoll.simulate.policies.kubernetes import Hpa, Keda
 from plimsoll.simulate.policies.oracle import Oracle, work_of
@@ -50,6 +53,25 @@ def kv(*fractions: float) -> list[dict[str, Any]]:
 def wish(policy, seen: View) -> int:
     wanted = policy.decide(seen)
     return seen.told if wanted is None else wanted.replicas
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"), [("ttft", [0, 3, 6]), ("itl", [1, 4, 7]), ("e2e", [2]), ("output_lengths", [8])]
+)
+def test_plimsolls_law_hears_of_a_histogram_when_the_operator_would(kind: str, at: list[int]):
+    heard, window, before = Heard(TURN_S), Window().add(-TURN_S, [counted(kind, -TURN_S, 0.0)]), None
+    for turn in range(len(TURNS)):
+        at_s = turn * TURN_S
+        window = window.add(at_s, [counted(kind, at_s, 1.0 + turn)])
+        signals = heard.signals(window, now=at_s, live=["r"], gateway=None)
+        now = getattr(signals.latencies, SPREADS[kind])
+        assert (now != before) == (turn in at)
+        before = now
+
+
+def counted(kind: str, at: float, count: float) -> PodSample:
+    said: dict[str, Any] = {kind: Histogram((1.0, INF), (count, count), count)}
+    return PodSample(pod="r", at=at, **said)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ class ReplicaSignals:
     preemptions: float | None = None
     finished: float | None = None
     errors: float | None = None
+    refused: float | None = None
     prompt_tokens: float | None = None
     generation_tokens: float | None = None
     prefix_queries: float | None = None
@@ -217,8 +218,8 @@ _SILENT: Final = PodSample(pod="", at=0.0)
 def _replica(pod: str, track: Track) -> ReplicaSignals:
     last, base, recent = track.samples[-1], _base(track, RATE_S), _base(track, RECENT_S)
     lately = recent or _SILENT
-    preemptions, finished, errors, prompts, generated, queries, hits = _gains(last, base or _SILENT)
-    done, failed, recent_prompts = map(_gained, _LATELY(last), _LATELY(lately))
+    preemptions, finished, errors, refused, prompts, generated, queries, hits = _gains(last, base or _SILENT)
+    done, failed, turned_away, recent_prompts = map(_gained, _LATELY(last), _LATELY(lately))
     return ReplicaSignals(
         replica=pod,
         kv_fraction=last.kv_fraction,
@@ -231,12 +232,13 @@ def _replica(pod: str, track: Track) -> ReplicaSignals:
         preemptions=preemptions,
         finished=finished,
         errors=errors,
+        refused=refused,
         prompt_tokens=prompts,
         generation_tokens=generated,
         prefix_queries=queries,
         prefix_hits=hits,
-        arrived=_arrived(finished, errors, last, base or _SILENT),
-        recently=_arrived(done, failed, last, lately),
+        arrived=_arrived(finished, errors, refused, last, base or _SILENT),
+        recently=_arrived(done, failed, turned_away, last, lately),
         recent_prompt_tokens=recent_prompts,
         recent_span_s=0.0 if recent is None else last.at - recent.at,
         inflight_mean=_mean(_inflights(track, RATE_S)),
@@ -244,7 +246,7 @@ def _replica(pod: str, track: Track) -> ReplicaSignals:
     )
 
 
-_LATELY: Final = attrgetter("finished", "errors", "prompt_tokens")
+_LATELY: Final = attrgetter("finished", "errors", "refused", "prompt_tokens")
 
 
 def _gains(last: PodSample, base: PodSample) -> list[float | None]:
@@ -259,11 +261,14 @@ def _gained(new: float | None, old: float | None) -> float | None:
     return None if new is None or old is None else new - old if new > old else 0.0
 
 
-def _arrived(finished: float | None, errors: float | None, last: PodSample, base: PodSample) -> float | None:
-    """Requests that arrived between two samples. Those that were turned away count: else a full queue would hide how many more are asked."""
+def _arrived(
+    finished: float | None, errors: float | None, refused: float | None, last: PodSample, base: PodSample
+) -> float | None:
+    """Requests that arrived between two samples. Those that were refused count: else a full queue would hide how many more are asked."""
     if finished is None:
         return None
-    return finished + (errors or 0.0) + _more(last.running, base.running) + _more(last.waiting, base.waiting)
+    ended = finished + (errors or 0.0) + (refused or 0.0)
+    return ended + _more(last.running, base.running) + _more(last.waiting, base.waiting)
 
 
 def _most(peaks: Sequence[Peak], since: float) -> float | None:

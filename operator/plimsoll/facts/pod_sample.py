@@ -36,6 +36,8 @@ class PodSample:
     finished: float | None = None
     errors: float | None = None
     """Requests that ended in an error; they are not among the finished."""
+    refused: float | None = None
+    """Requests that found the queue full; they are in no other count."""
     prompt_tokens: float | None = None
     generation_tokens: float | None = None
     prefix_queries: float | None = None
@@ -51,6 +53,7 @@ COUNTERS: Final = (
     "preemptions",
     "finished",
     "errors",
+    "refused",
     "prompt_tokens",
     "generation_tokens",
     "prefix_queries",

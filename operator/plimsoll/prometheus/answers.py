@@ -132,6 +132,9 @@ def _sample(key: PodKey, said: dict[str, Any]) -> PodSample:
         said["kv_tokens"] = int(said["kv_tokens"])
     if "kv_fraction" in said:
         said["kv_fraction"] = min(1.0, said["kv_fraction"])
+    if "finished" in said:
+        # An engine tells of refusals from the first one on, and older ones never.
+        said.setdefault("refused", 0.0)
     return PodSample(pod=name, **said)
 
 

@@ -34,6 +34,8 @@ def sample_of(text: str, words: Vocabulary, *, pod: str, at: float) -> PodSample
     counters = {field: _first(plain, words.of(word)) for word, field in COUNTERS.items()}
     gauges = {field: _first(plain, words.of(word)) for word, field in GAUGES.items()}
     errors = _first(plain, tuple(f"{name}!error" for name in words.of("requestSuccess")))
+    if counters["refused"] is None and counters["finished"] is not None:
+        counters["refused"] = 0.0
     kinds = {field: _histogram(words.histogram(field), buckets, plain) for field in HISTOGRAMS}
     capacity = _first(plain, words.of("kvCapacity"))
     values: dict[str, Any] = {**counters, **gauges, **kinds}

@@ -10,6 +10,7 @@ GAUGES: Mapping[str, str] = {"running": "running", "waiting": "waiting"}
 COUNTERS: Mapping[str, str] = {
     "preemptions": "preemptions",
     "requestSuccess": "finished",
+    "admissionRejections": "refused",
     "promptTokens": "prompt_tokens",
     "generationTokens": "generation_tokens",
     "prefixQueries": "prefix_queries",

@@ -76,7 +76,6 @@ class Engine:
             self.refused += 1
             return False
         if request.input_tokens >= limits.max_model_len:
-            self.refused += 1
             return False
         request.output_tokens = max(
             1, min(request.output_tokens, limits.max_model_len - request.input_tokens)

@@ -22,7 +22,7 @@ _LATENCY: Final = (*meters.LATENCY_BUCKETS, inf)
 _TOKENS: Final = (*meters.TOKEN_BUCKETS, inf)
 
 EXPORTS: Final = frozenset({
-    "kv_fraction", "finished", "preemptions", "prompt_tokens", "generation_tokens", "prefix_queries", "prefix_hits",
+    "kv_fraction", "finished", "preemptions", "refused", "prompt_tokens", "generation_tokens", "prefix_queries", "prefix_hits",
     "ttft", "itl", "e2e", "prompt_lengths", "output_lengths",
 })  # fmt: skip
 """Figures of a sample that a simulated engine exports: those of the newest that is known."""
@@ -63,7 +63,8 @@ class Prometheus:
             max_num_seqs=limits.max_num_seqs,
             preemptions=float(engine.preemptions),
             finished=float(engine.finished_count),
-            errors=float(engine.refused),
+            errors=0.0,
+            refused=float(engine.refused),
             prompt_tokens=float(engine.prompt_tokens),
             generation_tokens=float(engine.generation_tokens),
             prefix_queries=float(engine.prefix_queries),

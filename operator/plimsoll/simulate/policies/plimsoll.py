@@ -9,17 +9,16 @@ from typing import Final
 from plimsoll.control.decision import Action, Decision, RoleDecision, finds_no_gpus
 from plimsoll.control.fleet import Fleet, decide_fleet
 from plimsoll.control.idle import last_asked, wake_of
-from plimsoll.control.latencies import Latencies
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import Act
 from plimsoll.control.samples import Window
-from plimsoll.control.signals import Signals, signals_of
+from plimsoll.control.signals import Signals
 from plimsoll.control.situation import Bounds, Capacity, ReplicaState, Role, ServingSet, Situation, Slo, Zero
-from plimsoll.facts.turns import kinds_of, turns_of
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.policies.base import Asked, SetView, View, Wish
+from plimsoll.simulate.policies.heard import Heard
 from plimsoll.simulate.policies.retuning import Retuning
 from plimsoll.simulate.scrapes import EXPORTS
 from plimsoll.simulate.several import Played
@@ -28,10 +27,6 @@ from plimsoll.simulate.world import SCRAPE_S, Hardware
 
 SET = "simulated"
 SPACE = "simulated"
-SPREADS: Final = {
-    "ttft": "ttft", "itl": "itl", "e2e": "e2e", "prompt_lengths": "prompt", "output_lengths": "output",
-}  # fmt: skip
-"""Fields of `Latencies`, by those of a sample."""
 WAITS: Final = (" wanted in the last ", " of watching", " since the last step ", "a retune is under way")
 """Of what the law says while it lets no replica go: that it is too early."""
 
@@ -84,16 +79,15 @@ class Plimsoll:
         self.last: Decision | None = None
         self._memory = Memory()
         self._window = Window()
-        self._turn, self._turns = 0, turns_of(interval_s)
-        self._latencies = Latencies()
-        """As each histogram was when it last had its turn."""
+        self._heard = Heard(interval_s)
         tunables = [one.tunable for one in sets] or [tunable]
         known = [one for one in tunables if one is not None]
         self._retuning = Retuning(known, slo=slo, law=law) if len(known) == len(tunables) else None
 
     def decide(self, view: View) -> Wish | None:
         self._window = self._window.add(view.now, view.arrived)
-        signals = self._signals(view)
+        live = [one.id for one in view.ready]
+        signals = self._heard.signals(self._window, now=view.now, live=live, gateway=view.waiting)
         sets = self._several(view) if self.sets else (self._alone(view),)
         bounds = Bounds(min=view.least, max=view.most)
         situation = Situation(
@@ -137,15 +131,6 @@ class Plimsoll:
         wished = [wish.replicas for wish in role.wishes]
         each = (*wished, *(0 for _ in self.sets[len(wished) :]))
         return Wish(role.replicas, role.reason, role.message, each, change=change, acts=acts)
-
-    def _signals(self, view: View) -> Signals:
-        """As the operator has them: of histograms those whose turn it is are new, the others as they were."""
-        live, kinds = [one.id for one in view.ready], kinds_of(self._turn, self._turns)
-        self._turn += self._turns
-        signals = signals_of(self._window, now=view.now, live=live, gateway=view.waiting, kinds=kinds)
-        new = {SPREADS[kind]: getattr(signals.latencies, SPREADS[kind]) for kind in kinds}
-        self._latencies = replace(self._latencies, whole=signals.latencies.whole, **new)
-        return replace(signals, latencies=self._latencies)
 
     def _retuned(
         self,
