@@ -11,8 +11,9 @@ import pytest
 from plimsoll.facts.engines import engine_facts
 from plimsoll.kube.certificates import made
 from plimsoll.prometheus.client import CHUNK, Answered, Prometheus
-from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.fleet import QUESTIONS_MOST, FleetMetrics
 from plimsoll.prometheus.vocabulary import vocabulary
+from plimsoll.prometheus.wakes import TOGETHER, WakeQueries
 from tests.prometheus.serving import body, server, vector
 
 WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
@@ -189,8 +190,35 @@ def test_histograms_stay_for_the_ticks_without_a_turn():
 def test_once_known_a_histogram_stays_known_however_far_apart_the_looks_are_and_though_one_is_lost(interval):
     found = known(interval, 60, lost=(20,))
     first = next(place for place, each in enumerate(found) if each == KINDS)
-    assert first * interval <= 9 * 15 + interval
+    assert first * interval <= max(9 * 15 + interval, 2 * interval)
     assert all(each == KINDS for each in found[first:])
+
+
+@pytest.mark.parametrize("interval", [15, 30, 45, 300])
+@pytest.mark.parametrize("lost", [(), (3,), (2, 3, 5)])
+def test_no_look_asks_more_than_twelve_questions_whatever_fails_and_whoever_sleeps(interval, lost):
+    """Wakes that are good, apart, and new at once, beside histograms that are asked for out of turn."""
+    asked = []
+
+    class Counting(Source):
+        async def ask(self, questions, read):
+            asked[-1] += len(questions)
+            lacks = {about: "a store is away" for about in questions if about.startswith(TOGETHER)}
+            return replace(await super().ask(questions, read), partial=lacks)
+
+    async def run():
+        source = Counting(lost)
+        metrics, wakes, queries = FleetMetrics(source, WORDS, interval_s=interval), WakeQueries(source), {}
+        for look in range(30):
+            asked.append(0)
+            queries |= {f"team/{look}-{n}": f"queue{look}" for n in range(8)}
+            seen, problem = await metrics.look(interval * look)
+            if problem is None:
+                await wakes.look(queries, QUESTIONS_MOST - seen.asked)
+
+    asyncio.run(run())
+    assert max(asked) <= QUESTIONS_MOST == 12
+    assert max(asked) >= 10
 
 
 def test_a_histogram_that_got_no_answer_is_asked_for_once_more_out_of_turn():

@@ -12,11 +12,13 @@ TURNS: Final = (
 )  # fmt: skip
 """One each fifteen seconds: those that latency limits are about come every three turns, the others every nine."""
 TURN_S: Final = 15.0
+AT_ONCE: Final = 3
+"""Turns that a look takes at most. Any three in a row have both of those that latency limits are about."""
 
 
 def turns_of(interval_s: float) -> int:
     """How many turns a look takes: whoever looks less often asks for more at a time."""
-    return min(len(TURNS), ceil(interval_s / TURN_S))
+    return min(AT_ONCE, ceil(interval_s / TURN_S))
 
 
 def kinds_of(turn: int, turns: int) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
 from typing import Final, Protocol
 
 from plimsoll.facts.histograms import Histogram
@@ -20,6 +21,8 @@ from plimsoll.prometheus.client import Answered, Read, T
 from plimsoll.prometheus.queries import ALL_SERIES, Selector, queries
 from plimsoll.prometheus.vocabulary import HISTOGRAMS, Vocabulary
 
+QUESTIONS_MOST: Final = 12
+"""In one look, those of wake queries among them, however many deployments there are."""
 LOST: Final = 3.0
 """How many turns may get no answer, or looks where these are further apart, before a histogram counts as missing."""
 
@@ -36,6 +39,8 @@ class Reading:
     """Gauges and counters by pod; a sample's name is the pod's UID where the source knows one, else the pod's name."""
     histograms: Mapping[PodKey, Mapping[str, Histogram]]
     """By namespace and serving set, over five minutes, those of the last turns among them."""
+    asked: int = 0
+    """How many questions that took."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """By question, why it got no answer when it was last asked, or none that is whole."""
 
@@ -50,7 +55,8 @@ class FleetMetrics:
         self._lost: frozenset[str] = frozenset()
         """Histograms that the last look asked for in their turn, and got no answer."""
         self._errors: Mapping[str, str] = {}
-        self._kept_s = len(TURNS) * TURN_S + LOST * max(TURN_S, interval_s)
+        look_s = max(TURN_S, interval_s)
+        self._kept_s = ceil(len(TURNS) / self._turns) * look_s + LOST * look_s
         self._kinds: dict[str, tuple[float, Mapping[PodKey, Histogram]]] = {}
 
     def speaks(self, words: Vocabulary) -> None:
@@ -74,11 +80,11 @@ class FleetMetrics:
             if part is not None and part.histograms:
                 self._kinds[kind] = (now, part.histograms)
         # In a thread, as for a large fleet it would hold the loop for a tenth of a second.
-        reading = await asyncio.to_thread(self._read, asked.answers, now)
+        reading = await asyncio.to_thread(self._read, asked.answers, now, len(questions))
         return reading, None if asked.reachable else next(iter(asked.errors.values()))
 
-    def _read(self, parts: Mapping[str, Part], now: float) -> Reading:
-        return Reading(samples_of(parts), self._together(now), self._errors)
+    def _read(self, parts: Mapping[str, Part], now: float, asked: int) -> Reading:
+        return Reading(samples_of(parts), self._together(now), asked, self._errors)
 
     def _together(self, now: float) -> Mapping[PodKey, Mapping[str, Histogram]]:
         found: dict[PodKey, dict[str, Histogram]] = {}

@@ -21,7 +21,7 @@ from plimsoll.prometheus.fleet import Asks
 
 LABEL: Final = "plimsoll_deployment"
 GROUPS_MOST: Final = 4
-"""Groups that are asked at one look, beside all queries that are known to be good; and the parts into which a refused group is split."""
+"""Groups that are asked at one look at most, beside all queries that are known to be good; and the parts into which a refused group is split."""
 TOGETHER: Final = "wakes"
 APART: Final = "wakes-apart"
 RETRY_LOOKS: Final = 40
@@ -74,14 +74,16 @@ class WakeQueries:
         self._why = ""
         """Why a group with several queries last had no answer."""
 
-    async def look(self, queries: Mapping[str, str]) -> Woken:
-        """Ask the queries, given by deployment (namespace/name). Only to be called while Prometheus answers other questions in time."""
+    async def look(self, queries: Mapping[str, str], room: int = GROUPS_MOST + 2) -> Woken:
+        """Ask the queries, given by deployment (namespace/name), in two questions at least and `room` at most. Only to be called while
+        Prometheus answers other questions in time."""
         self._looks += 1
         self._read(queries)
-        asked, self._groups = self._groups[:GROUPS_MOST], self._groups[GROUPS_MOST:]
-        parts = self._some_apart(GROUPS_MOST - len(asked))
         # First, as a slow query among the others keeps the thread that asks it.
         together = {about: those for about, those in ((TOGETHER, self._good), (APART, self._apart)) if those}
+        groups = min(GROUPS_MOST, room - len(together))
+        asked, self._groups = self._groups[:groups], self._groups[groups:]
+        parts = self._some_apart(groups - len(asked))
         beside = {f"{APART}-{place}": part for place, part in enumerate(parts)}
         beside |= {f"{TOGETHER}-{place}": group for place, group in enumerate(asked)}
         if not together and not beside:

@@ -15,7 +15,7 @@ from plimsoll.facts.engines import engine_profile
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodKey, PodSample
 from plimsoll.facts.serving import PodSeen
-from plimsoll.prometheus.fleet import FleetMetrics
+from plimsoll.prometheus.fleet import QUESTIONS_MOST, FleetMetrics
 from plimsoll.prometheus.pods import Page, scrape
 from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from plimsoll.prometheus.wakes import WakeQueries, Woken
@@ -79,7 +79,8 @@ class ByPrometheus:
         self._metrics.speaks(words_of(asked))
         read, problem = await self._metrics.look(now)
         queries = _queries(asked)
-        woken = await self._wakes.look(queries) if queries and problem is None else NOBODY
+        room = QUESTIONS_MOST - read.asked
+        woken = await self._wakes.look(queries, room) if queries and problem is None else NOBODY
         pods = {
             (each.subject.key.partition("/")[0], pod.name): pod.uid for each in asked for pod in each.leaders
         }
