@@ -84,6 +84,8 @@ class RoleDecision:
     message: str
     """One sentence, with the figures that decided."""
     need: Need = Need()
+    early: bool = False
+    """Whether replicas stay only because it is too early for them to go."""
     awake: str = ""
     """Why it does not sleep now, where it may sleep and does not. It says until when or what has to change, and not for how long it has been
     so, as whoever tells of it writes it down at each change."""

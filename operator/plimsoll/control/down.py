@@ -28,6 +28,8 @@ class Down:
     """By set."""
     why_not: str | None = None
     """One clause; None where replicas may go."""
+    early: bool = False
+    """Whether it is only too early for them to go."""
     passed: str | None = None
     """One clause: a limit that is not kept, and that no number of replicas would keep, so that it holds none of them."""
 
@@ -58,18 +60,19 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     if count <= 0:
         some = f"up to {peak}" if peak <= there else f"all {there}"
         wanted = f"{some} were wanted in the last {long(window)}"
-        return Down(replicas=turn.told, why_not=wanted if there > least else f"{least} is the least")
+        more = there > least
+        return Down(replicas=turn.told, why_not=wanted if more else f"{least} is the least", early=more)
     fewer = shrunk(role, load.weight, count, least).replicas
     after = sum(min(fewer[each.name], each.ready) * load.weight[each.name] for each in role.sets)
     latencies = _latencies(turn, asked.memory, load.holds.longest_s)
+    early = _timing(turn, asked.memory, window, asked.need.lead_s)
     objection = (
-        _timing(turn, asked.memory, window, asked.need.lead_s)
-        or _missing(turn)
-        or _alarm(turn, latencies)
-        or _calm(latencies, load, after=after, law=law)
+        early or _missing(turn) or _alarm(turn, latencies) or _calm(latencies, load, after=after, law=law)
     )
     passed = next((each.said for each in latencies if each.passed and each.lasting), None)
-    return Down(replicas=turn.told if objection else fewer, why_not=objection, passed=passed)
+    return Down(
+        replicas=turn.told if objection else fewer, why_not=objection, early=early is not None, passed=passed
+    )
 
 
 def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str | None:

@@ -47,9 +47,8 @@ class Spread:
         )
 
     def p99_of(self, limit: float, most: float) -> float:
-        """The 99th percentile to hold against a limit. Where both lie within one bucket nobody knows which is the longer, and a guess that is
-        spread evenly over a wide bucket would say so of what all lies at its beginning: it is no more than `most` then, the longest that
-        anything lasts."""
+        """The 99th percentile to hold against a limit. Where both lie in one bucket it is a guess, which takes what is in the bucket for spread
+        evenly; if nothing lasts longer than `most`, and that keeps the limit, it is `most` instead."""
         if self.shape is None or not most <= limit < self.p99 or self.p99 > self.shape.bound_from(limit):
             return self.p99
         return most

@@ -47,8 +47,8 @@ AS_ALLOWED: Final = Lateness(share=ALLOWED, minutes=HOURS_MINUTES - FIRST_MINUTE
 
 
 def late_share(said: Spread | None, limit_s: float | None, most_s: float = math.inf) -> float | None:
-    """Share of what the last minutes saw that was late; None where no limit is set, or too little was seen. Of a bucket that the limit lies
-    in all counts as late, unless nothing lasts longer than `most_s` and that keeps the limit."""
+    """Share of what the last minutes saw that was late; None where no limit is set, or too little was seen. The
+    whole bucket that holds the limit counts as late, unless nothing lasts longer than `most_s` and that keeps the limit."""
     if limit_s is None or said is None or said.shape is None or not said.trusted:
         return None
     surely = limit_s if most_s > limit_s else said.shape.bound_from(limit_s)

@@ -49,7 +49,7 @@ class Law:
     up_starts: float = 2.0
     """Start-ups for which what was asked for stays, whatever is wanted: what goes sooner was started for nothing."""
     regret_windows: float = 0.5
-    """By how much of itself the window grows with each step down that was taken back as soon as that."""
+    """Each step down that was soon taken back makes the window longer by this share of itself."""
     regrets_most: float = 10.0
     regret_s: float = 43_200.0
     """In which such a step comes to count for a third."""

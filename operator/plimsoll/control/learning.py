@@ -46,9 +46,9 @@ def ratio_of(
 ) -> float | None:
     """The worse of both p99 latencies, as a share of its limit; None where nothing is promised or too little was seen.
 
-    `lasting_s` is the gap that is there at any load. Where that alone breaks the limit, gaps are left out, as neither more nor fewer
-    replicas would mend them. `most_s` is the gap than which no load makes any longer. Where that keeps the limit, gaps that may keep it
-    count as 0: how near to it they are cannot be told within one wide bucket of a histogram.
+    `lasting_s`: a gap that is there at any load. If it breaks the limit gaps are left out, since no number of replicas changes them.
+    `most_s`: the longest gap that any load makes. If it keeps the limit, gaps in the limit's own bucket count as 0, since one wide bucket
+    does not tell how near they are.
     """
     shares = [
         0.0 if max(most, spread.p99_of(limit, most)) <= limit else spread.p99 / limit

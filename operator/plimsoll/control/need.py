@@ -62,10 +62,10 @@ def asked(
     if pressing is not None and pressing > 1:
         latency = _by_latency(memory, load, pressing, slow=lasted and curable, lead=lead, now=now, law=law)
     if lasted and (pressing is None or pressing <= 1):
-        told = _lasting(holds.gap_s, slo)
+        told = _unattainable_gap(holds.gap_s, slo)
     elif lasted and not curable and is_settled(memory, now):
         # Latencies look back five minutes, and more replicas might have cured those of a queue that was there then.
-        told = _attainable(role, ratio)
+        told = _unattainable(role, ratio)
     coming = forecast.forecast(memory.load, now, lead)
     memory, predicted = _predicted(memory, load, coming, due=now + lead, law=law)
     need = Need(
@@ -197,20 +197,19 @@ def _curable(role: Role, law: Law) -> bool:
 
 
 def _predicted(
-    memory: RoleMemory, view: Load, coming: float | None, *, due: float, law: Law
+    memory: RoleMemory, load: Load, coming: float | None, *, due: float, law: Law
 ) -> tuple[RoleMemory, float | None]:
-    demand, holds, load = view.demand, view.holds, memory.load
+    demand, holds = load.demand, load.holds
     if coming is None or demand.arrivals is None:
         return memory, None
-    load = forecast.expecting(load, due, coming)
-    memory = replace(memory, load=load)
+    memory = replace(memory, load=forecast.expecting(memory.load, due, coming))
     if holds.curve is None:
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
     # First tokens are to come in time also where more arrives than the forecast says; how much more, follows from how many were late.
-    sure = forecast.sure(load, coming, holds.spent)
-    computing = _computing(sure, view) or 0.0
-    return memory, max(_carrying(coming, holds.least, law.forecast_target, view, law), sure / calm, computing)
+    sure = forecast.sure(memory.load, coming, holds.spent)
+    computing = _computing(sure, load) or 0.0
+    return memory, max(_carrying(coming, holds.least, law.forecast_target, load, law), sure / calm, computing)
 
 
 def _panic(role: Role, law: Law) -> bool:
@@ -224,7 +223,7 @@ def _panic(role: Role, law: Law) -> bool:
     return bool(crowded) and 2 * len(crowded) >= role.signals.live
 
 
-def _attainable(role: Role, ratio: float | None) -> Told | None:
+def _unattainable(role: Role, ratio: float | None) -> Told:
     each, slow = role.signals.mean("inflight") or 0.0, laggard(role)
     cure = (
         "a faster layout or GPU, or another limit in slo, would"
@@ -241,7 +240,7 @@ def _attainable(role: Role, ratio: float | None) -> Told | None:
     )
 
 
-def _lasting(gap_s: float, slo: Slo) -> Told:
+def _unattainable_gap(gap_s: float, slo: Slo) -> Told:
     limit = slo.itl_p99_s or 0.0
     return Told(
         type=names.SLO,

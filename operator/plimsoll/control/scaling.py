@@ -275,7 +275,14 @@ def _down(turn: Turn, view: Asked, load: Load, window: float) -> Answer:
         says = f"{says}; {fewer.passed}"
     if fewer.why_not is not None:
         message = f"{says}; none is taken away: {fewer.why_not}"
-        return turn.answer(view.memory, wanted=wanted, reason="Enough", message=message, need=view.need)
+        return turn.answer(
+            view.memory,
+            wanted=wanted,
+            reason="Enough",
+            message=message,
+            need=view.need,
+            early=fewer.early,
+        )
     return turn.answer(
         replace(view.memory, down_at=turn.now),
         replicas=fewer.replicas,

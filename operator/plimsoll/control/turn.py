@@ -82,6 +82,7 @@ class Turn:
         need: Need | None = None,
         told: tuple[Told, ...] = (),
         action: Action | None = None,
+        early: bool = False,
     ) -> Answer:
         """Without replicas: those that are there. The action follows from the numbers unless it has a name of its own."""
         wished = self.told if replicas is None else replicas
@@ -95,5 +96,6 @@ class Turn:
             reason=reason,
             message=message,
             need=need or Need(),
+            early=early,
         )
         return Answer(decision, memory, told)

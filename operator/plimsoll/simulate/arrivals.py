@@ -16,6 +16,7 @@ from typing import Final
 from plimsoll.load.arrivals import changing
 from plimsoll.load.trace_rates import Rate
 from plimsoll.planning.lengths import Length
+from plimsoll.simulate.prefixes import PREFIX_BLOCK
 from plimsoll.simulate.traces import RateTrace, RequestTrace, TimeTrace, Trace
 
 COPY_SPREAD_S: Final = 10.0
@@ -88,18 +89,6 @@ class Arrivals:
             most = max(most, end - begin)
         return most / min(window_s, self.span_s)
 
-    def until(self, span_s: float) -> Arrivals:
-        """The first part of it."""
-        end = bisect_left(self.at, span_s)
-        return Arrivals(
-            trace=self.trace,
-            at=self.at[:end],
-            inputs=self.inputs[:end],
-            outputs=self.outputs[:end],
-            prefixes=None if self.prefixes is None else self.prefixes[:end],
-            span_s=min(span_s, self.span_s),
-        )
-
 
 def draw_arrivals(
     trace: Trace,
@@ -124,7 +113,7 @@ def draw_arrivals(
     # Another chance, so that requests which fit are the same for any limit.
     again, shortened = Random(f"lengths {seed}"), 0  # noqa: S311
     at, inputs, outputs = array("d"), array("q"), array("q")
-    prefix = (0,) * 0 if lengths.shared_tokens < 512 else tuple(range(-(lengths.shared_tokens // 512), 0))
+    prefix = tuple(range(-(lengths.shared_tokens // PREFIX_BLOCK), 0))
     for moment in _moments(trace, random, scale, begin_s, end_s):
         pair = lengths.draw(random)
         if limit is not None and sum(pair) > limit:

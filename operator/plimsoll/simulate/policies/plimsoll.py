@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from plimsoll.control.decision import Action, Decision, RoleDecision, finds_no_gpus
 from plimsoll.control.fleet import Fleet, decide_fleet
@@ -27,8 +26,6 @@ from plimsoll.simulate.world import SCRAPE_S, Hardware
 
 SET = "simulated"
 SPACE = "simulated"
-WAITS: Final = (" wanted in the last ", " of watching", " since the last step ", "a retune is under way")
-"""Of what the law says while it lets no replica go: that it is too early."""
 
 
 class Plimsoll:
@@ -210,7 +207,7 @@ def _asked(role: RoleDecision) -> Asked:
     views = (need.tokens, need.running, need.prompts, need.latency, need.forecast, need.gateway)
     return Asked(
         wanted=None if all(one is None for one in views) else role.wanted,
-        waits=role.action is Action.DOWN or any(wait in role.message for wait in WAITS),
+        waits=role.action is Action.DOWN or role.early,
     )
 
 
