@@ -168,13 +168,14 @@ def test_what_is_too_long_is_refused_and_answers_end_at_the_longest_length():
     long = Request(0.0, 500, 400)
     assert engine.submit(long, 0.0)
     engine.advance(1e6)
-    assert (engine.refused, engine.tokens(long)) == (1, 12)
+    assert (engine.refused, engine.tokens(long)) == (0, 12), "an engine counts only whom its full queue turns away"
 
 
 def test_a_full_queue_refuses():
     engine = Engine(TIMES, replace(LIMITS, max_queued=3))
     taken = [engine.submit(Request(0.0, 400, 100), 0.0) for _ in range(8)]
     assert taken == [True] * 3 + [False] * 5
+    assert engine.refused == 5
 
 
 def test_shared_prefixes_are_computed_and_held_once():
