@@ -52,7 +52,7 @@ def test_a_complete_example_is_read() -> None:
     assert config.node_classes[0].gpus_per_node == 8
     assert config.node_classes[1].cpu == "32"
     assert config.restarts.retunes_per_day == 1
-    assert config.restarts.restarts_per_day == 6
+    assert config.restarts.restarts_per_day is None
     assert config.defaults[0].spec.workload.preset == "ours"
     assert config.engines.upgrade == "operator"
 

@@ -72,6 +72,7 @@ def outcome(
     arrivals: Arrivals | None = None,
     hardware: Hardware = ROOMY,
     policy: str = "plimsoll",
+    replicas: int = 3,
 ) -> Outcome:
     scenario = replace(
         SCENARIO,
@@ -79,8 +80,8 @@ def outcome(
         limits=LIMITS,
         capacity=CAPACITY,
         slo=NO_LIMITS,
-        least=3,
-        most=3,
+        least=replicas,
+        most=replicas,
         fixed=True,
         hardware=hardware,
         tunable=tunable,
@@ -128,10 +129,18 @@ def test_without_a_free_gpu_one_goes_before_another_comes():
     assert told.figures.gpu_hours <= 3 * HOURS + 1e-6
 
 
-def test_where_the_load_is_counted_none_goes_that_the_others_could_not_do_without():
-    told = outcome(replace(TUNABLE, fixed=False), hardware=Hardware(ready=3, growing=0, devices=1.0))
-    assert steps(told) == []
-    assert told.figures.failed == 0
+@pytest.mark.parametrize(("replicas", "begins"), [(3, False), (5, True)])
+def test_scaled_to_their_most_on_a_full_cluster_one_of_five_can_be_spared_and_one_of_three_cannot(
+    replicas: int, begins: bool
+) -> None:
+    told = outcome(
+        replace(TUNABLE, fixed=False),
+        arrivals=crowded(hours=0.75, rate=0.7 * replicas),
+        hardware=Hardware(ready=replicas, growing=0, devices=1.0),
+        replicas=replicas,
+    )
+    assert steps(told)[:2] == (["Planned", "Canary"] if begins else [])
+    assert max(point.ready + point.starting for point in told.points) == replicas
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "NotTried": "It was given up before it could be judged, as where the spec was edited.",
         "WouldDisrupt": "The load asks for one, but a replica would have to restart that it cannot do without: give it a GPU more, or set tuning.allowDisruption.",
         "BudgetSpent": "The load asks for one, but the day's retunes or restarts are used up.",
+        "BudgetTooSmall": "The load asks for one, but all replicas there and back are more restarts than restarts.restartsPerDay allows; the message says how many would do.",
         "FleetBusy": "The load asks for one, but as many GPUs of the fleet as may be are in retunes.",
         "TooLittleTraffic": "The load asks for one, but too few requests come to judge it by.",
         "NothingHelps": "The load asks for one, but no setting helps that may be changed; the message says why not, one by one.",

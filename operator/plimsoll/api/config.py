@@ -90,8 +90,8 @@ class Restarts(ApiModel):
     )
 
     retunes_per_day: Annotated[Int, Field(ge=0, le=100)] = owned(2, "Retunes of a deployment in 24 hours.")
-    restarts_per_day: Annotated[Int, Field(ge=0, le=1000)] = owned(
-        6, "Restarts of a deployment for retunes in 24 hours."
+    restarts_per_day: Annotated[Int, Field(ge=0, le=1000)] | None = field(
+        "Restarts of a deployment for retunes in 24 hours. Absent: 3 for each of its replicas, and at least 6."
     )
     fleet_percent: Annotated[Percent, Field(ge=1)] = owned(
         10, "Share of the fleet's GPUs in retunes at once."

@@ -47,7 +47,7 @@ def test_none_restarts_in_its_place_where_the_others_would_drown_meanwhile(
 ):
     rules = Restarts(restarts_per_day=100)
     world = World(replicas=replicas, free=free, rules=rules, consent=Consent(disruption=disruption))
-    no = refusal(replace(world.scene(), wanted=wanted), RetuneMemory())
+    no = refusal(replace(world.scene(), wanted=wanted), RetuneMemory(), Symptom.CAPPED)
     assert (no is not None and "more than the others carry" in no.message) is waits, no
 
 
@@ -65,7 +65,7 @@ def test_none_restarts_in_its_place_where_the_others_would_drown_meanwhile(
 )
 def test_what_the_plan_s_other_sets_carry_is_left_too(replicas, beside, wanted, no):
     world = World(replicas=replicas, free=0, rules=Restarts(restarts_per_day=100))
-    found = refusal(replace(world.scene(), wanted=wanted, beside=beside), RetuneMemory())
+    found = refusal(replace(world.scene(), wanted=wanted, beside=beside), RetuneMemory(), Symptom.CAPPED)
     assert (found is None) is (no is None), found
     assert found is None or (no is not None and no in found.message)
 
@@ -158,29 +158,90 @@ def test_a_calm_pool_gives_nothing_back_that_was_taken_for_the_gaps_between_toke
         ({"fleet_retuning": 8.0}, "FleetBusy"),
         ({"fleet_retuning": 6.0}, None),
         ({"restarts": Restarts(retunes_per_day=0)}, "BudgetSpent"),
-        ({"free_replicas": 0, "restarts": Restarts(restarts_per_day=1)}, "BudgetSpent"),
+        ({"free_replicas": 0, "restarts": Restarts(restarts_per_day=1)}, "BudgetTooSmall"),
         ({"signals": said(replace(OLD, rate=0.01), 3, World().now)}, "TooLittleTraffic"),
     ],
 )
 def test_each_budget_and_window_can_hold_a_retune_back(changed, reason):
-    no = refusal(replace(World().scene(), **changed), RetuneMemory())
+    no = refusal(replace(World().scene(), **changed), RetuneMemory(), Symptom.STORM)
     assert (no.reason if no else None) == reason
 
 
 @pytest.mark.parametrize(
-    ("replicas", "free", "used", "reason"),
+    ("replicas", "free", "allowed", "used", "reason"),
     [
-        (3, 0, 0, None),
-        (3, 0, 1, "BudgetSpent"),
-        (4, 0, 0, "BudgetSpent"),
-        (8, 0, 0, "BudgetSpent"),
-        (2, 0, 2, None),
-        (8, 1, 6, None),  # with a further one before each that goes, none is a restart
+        (3, 0, 6, 0, None),
+        (3, 0, 6, 1, "BudgetSpent"),
+        (4, 0, 6, 0, "BudgetTooSmall"),
+        (4, 0, 8, 0, None),
+        (4, 0, 8, 1, "BudgetSpent"),
+        (1, 0, 0, 0, "BudgetTooSmall"),
+        (2, 0, None, 2, None),
+        (2, 0, None, 3, "BudgetSpent"),
+        (8, 0, None, 8, None),  # after one that stayed
+        (8, 0, None, 9, "BudgetSpent"),
+        (8, 1, 6, 6, None),  # with a further one before each that goes, none is a restart
     ],
 )
 def test_where_none_can_come_first_the_whole_way_and_back_has_to_fit_into_the_days_restarts(
-    replicas, free, used, reason
+    replicas, free, allowed, used, reason
 ):
-    world = World(replicas=replicas, free=free)
-    no = refusal(world.scene(), RetuneMemory(restarts=(world.now - 60,) * used))
+    rules = Restarts(restarts_per_day=allowed)
+    world = World(replicas=replicas, free=free, rules=rules, consent=Consent(disruption=True))
+    no = refusal(world.scene(), RetuneMemory(restarts=(world.now - 60,) * used), Symptom.PREEMPTION)
     assert (no.reason if no else None) == reason
+
+
+def test_a_budget_that_no_day_has_room_in_is_told_with_the_setting_and_the_number_that_would_do():
+    world = World(replicas=4, free=0, rules=Restarts(restarts_per_day=6))
+    no = refusal(world.scene(), RetuneMemory(), Symptom.PREEMPTION)
+    assert no is not None
+    assert no.message == (
+        "all replicas there and, if need be, back are 8 restarts, and the admin's restarts.restartsPerDay allows 6 a day: 8 would "
+        "do, or a free GPU for one more replica"
+    )
+
+
+@pytest.mark.parametrize("free", [0, 1])
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("replicas", range(1, 9))
+def test_a_full_pool_is_retuned_by_default_where_no_more_replicas_can_be_had_and_the_others_can_do_without_one(
+    replicas, scaled, free
+):
+    """At their most, and the load asks for one more than that; or their number is fixed."""
+    world = World(replicas=replicas, free=free, wanted=replicas + 1.0 if scaled else None, wants_more=scaled)
+    needs_one = not free and replicas <= (4 if scaled else 1)
+    for symptom in (Symptom.STORM, Symptom.PREEMPTION):
+        no = refusal(world.scene(), RetuneMemory(), symptom)
+        assert (no.reason if no else None) == ("WouldDisrupt" if needs_one else None), no
+        consent = Consent(disruption=True)
+        assert refusal(replace(world.scene(), consent=consent), RetuneMemory(), symptom) is None
+
+
+@pytest.mark.parametrize(
+    ("replicas", "wanted", "times"), [(2, 3.0, "2 "), (3, 9.0, "1.5 "), (4, 5.0, "1.33 ")]
+)
+def test_where_the_others_would_get_more_than_a_quarter_more_it_is_told_what_helps(replicas, wanted, times):
+    world = World(replicas=replicas, free=0, wanted=wanted)
+    no = refusal(world.scene(), RetuneMemory(), Symptom.PREEMPTION)
+    assert no is not None
+    assert f"{times}times as many as are left" in no.message
+    assert "spec.tuning.allowDisruption" in no.message
+    beside = replace(world.scene(), beside=5.0 - replicas)
+    assert refusal(beside, RetuneMemory(), Symptom.PREEMPTION) is None
+
+
+@pytest.mark.parametrize(
+    ("symptom", "changed"),
+    [
+        (Symptom.CAPPED, {}),
+        (Symptom.SLOW_TOKENS, {}),
+        (Symptom.LATE_FIRST, {}),
+        (Symptom.PREEMPTION, {"more_replicas": True}),
+    ],
+)
+def test_no_replica_is_spared_for_what_replicas_or_the_time_of_day_may_cure(symptom, changed):
+    world = World(replicas=5, free=0, wanted=6.0)
+    no = refusal(replace(world.scene(), **changed), RetuneMemory(), symptom)
+    assert no is not None
+    assert no.reason == "WouldDisrupt"

@@ -103,7 +103,7 @@ def a_memory(rng: random.Random, rules: Restarts) -> RetuneMemory:
     rolled = {Phase.PLANNED: 0, Phase.CANARY: 1, Phase.JUDGING: 1, Phase.ROLLING_BACK: 0}.get(phase, replicas)
     if phase is Phase.ROLLING:
         rolled = rng.randint(1, replicas)
-    surge = rng.random() < 0.5 or 2 * replicas > rules.restarts_per_day
+    surge = rng.random() < 0.5 or 2 * replicas > (rules.restarts_per_day or 6)
     since = NOW - rng.choice([0, 100, 900, 4000])
     tally = Tally(finished=rng.choice([0, 30, 900]), preempted=rng.choice([0, 9, None]), seconds=600)
     step = Step(
@@ -157,9 +157,9 @@ def look(scene: Scene, memory: RetuneMemory) -> Turned:
         assert scene.data, "on missing figures nothing is touched"
         assert not scene.scaled, "one action a tick"
         if not step.surge and now is not Phase.VERIFYING:
-            assert len(after.restarts) + step.rolled <= scene.restarts.restarts_per_day, (
-                "the way back is kept"
-            )
+            most = scene.restarts.restarts_per_day
+            assert most is not None
+            assert len(after.restarts) + step.rolled <= most, "the way back is kept"
     if before is not None and before.phase in TOUCHED and scene.spec == before.spec and now is None:
         raise AssertionError("what was touched ends by going back, or as good")
     if scene.spec == "edited" and was is not Phase.DONE:

@@ -23,6 +23,8 @@ class Watched(World):
 
     taken: list[float] = field(default_factory=list)
     dark: bool = False
+    most: int = 0
+    """Replicas that there have been."""
 
     def _make(self, effect: Effect | None) -> None:
         before, surge = self.changed, self.asked is not None and self.asked.surge
@@ -39,7 +41,7 @@ class Watched(World):
 
 def drawn(rng: random.Random) -> Watched:
     rules = Restarts(
-        restarts_per_day=rng.choice([0, 2, 6, 6, 11]),
+        restarts_per_day=rng.choice([0, 2, 6, 11, None]),
         retunes_per_day=rng.choice([1, 2, 9]),
         canary_seconds=rng.choice([60, 120]),
         canary_limit_seconds=900,
@@ -108,7 +110,9 @@ def judge(world: Watched, before: RetuneMemory, after: RetuneMemory) -> None:
         assert after.step.id == before.step.id, "another one begins only after this one"
         assert (after.step.set, after.step.setting) == (before.step.set, before.step.setting)
     taken = sum(1 for at in world.taken if world.now - at < DAY)
-    assert taken <= world.rules.restarts_per_day
+    world.most = max(world.most, world.replicas)
+    told = world.rules.restarts_per_day
+    assert taken <= (max(6, 3 * world.most) if told is None else told)
     assert taken <= len(after.restarts), "what is taken away was counted before"
     if world.scaled and after.step is not None:
         assert before.step is not None, "one action a tick"

@@ -26,7 +26,7 @@ def told(world: World) -> Told:
     ("world", "reason", "words"),
     [
         (World(replicas=1, free=0), "WouldDisrupt", "spec.tuning.allowDisruption"),
-        (World(replicas=4, free=0), "BudgetSpent", "8 restarts"),
+        (World(replicas=4, free=0, rules=Restarts(restarts_per_day=6)), "BudgetTooSmall", "8 would do"),
         (World(rules=Restarts(retunes_per_day=0)), "BudgetSpent", "0 are allowed"),
         (World(old=replace(OLD, rate=0.01)), "TooLittleTraffic", "a canary would see"),
         (

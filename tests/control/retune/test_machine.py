@@ -211,7 +211,7 @@ def test_a_canary_whose_requests_fail_goes_back_before_many_have_and_is_a_failur
 
 
 def test_a_roll_that_goes_back_for_want_of_restarts_says_nothing_of_the_change():
-    world = judging(World(replicas=3, free=0))
+    world = judging(World(replicas=3, free=0, rules=Restarts(restarts_per_day=6)))
     world.replicas = 5
     world.run(3 * HOUR)
     past = world.memory.past[0]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.config import Restarts
-from plimsoll.control.retune import Past, Phase, RetuneMemory, advance
+from plimsoll.control.retune import Past, Phase, RetuneMemory, Scene, advance
 from plimsoll.control.retune.allowed import refusal
 from plimsoll.control.retune.symptoms import Symptom
 from plimsoll.control.situation import ReplicaState
@@ -13,6 +13,7 @@ from plimsoll.planning import codec
 from tests.control.retune.world import GOOD, OLD, World, in_phase, judging, replica
 
 HOUR = 3600.0
+SIX = Restarts(restarts_per_day=6)
 SLOWER = replace(GOOD, itl=1.3 * OLD.itl)
 
 
@@ -55,7 +56,7 @@ def test_of_what_was_tried_as_much_is_remembered_as_still_counts_and_the_last_tw
 @pytest.mark.parametrize(("allowed", "reason"), [(60, "60 are allowed"), (61, "")])
 def test_a_day_may_allow_more_retunes_than_people_are_shown(allowed, reason):
     memory = RetuneMemory(past=tuple(past(place, hours=0.1) for place in range(60)))
-    found = refusal(World(rules=Restarts(retunes_per_day=allowed)).scene(), memory)
+    found = refusal(World(rules=Restarts(retunes_per_day=allowed)).scene(), memory, Symptom.PREEMPTION)
     assert reason in ("" if found is None else found.message)
     assert (found is None) is not bool(reason)
 
@@ -76,14 +77,45 @@ def test_restarts_without_a_surge_are_counted_there_and_back():
 
 
 def test_a_roll_that_the_days_restarts_do_not_suffice_for_does_not_begin():
-    world = World(replicas=8, free=0).run(3 * HOUR)
+    world = World(replicas=8, free=0, rules=SIX).run(3 * HOUR)
     assert (world.memory.step, moved(world)) == (None, 0)
     assert "16 restarts" in world.why_not
-    assert "6 are allowed" in world.why_not
+    assert "allows 6 a day" in world.why_not
+
+
+@pytest.mark.parametrize("replicas", [5, 8])
+def test_all_replicas_of_a_full_cluster_at_its_most_are_retuned_one_by_one_and_one_that_is_bad_goes_back(
+    replicas: int,
+) -> None:
+    world, late = (World(replicas=replicas, free=0, wanted=replicas + 2.0, wants_more=True) for _ in range(2))
+    world.run(4 * HOUR)
+    assert world.memory.past[0].outcome is Phase.DONE, world.why_not
+    assert moved(world) == replicas
+    in_phase(Phase.VERIFYING, late).change = SLOWER
+    late.run(HOUR)
+    assert late.memory.past[0].outcome is Phase.FAILED
+    assert moved(late) == 2 * replicas
+
+
+class MissedNow(World):
+    """While it is rolled out, a pod without the change is always just being made anew."""
+
+    def scene(self) -> Scene:
+        scene, step = super().scene(), self.memory.step
+        if step is None or step.phase is not Phase.ROLLING:
+            return scene
+        return replace(scene, serving=replace(scene.serving, replicas=scene.serving.replicas[1:]))
+
+
+def test_a_replica_that_is_missed_at_a_look_ends_no_roll_that_had_room_when_it_began():
+    world = MissedNow(replicas=8, free=0)
+    world.stored = codec.encode(RetuneMemory(restarts=(world.now,) * 8))
+    world.run(4 * HOUR)
+    assert world.memory.past[0].outcome is Phase.DONE, world.memory.past[0].reason
 
 
 def test_a_roll_that_has_become_larger_than_the_days_restarts_goes_back_within_them():
-    world = judging(World(replicas=3, free=0))
+    world = judging(World(replicas=3, free=0, rules=SIX))
     world.replicas = 8
     world.run(3 * HOUR)
     assert world.memory.past[0].outcome is Phase.FAILED

@@ -80,6 +80,7 @@ class World:
     knobs: Knobs = Knobs(max_sequences=32)  # noqa: RUF009 - frozen
     planned: dict[str, str] = field(default_factory=dict)
     wants_more: bool = False
+    wanted: float | None = None
     more_replicas: bool = False
     scaled_at: float | None = None
     scaled: bool = False
@@ -192,6 +193,7 @@ class World:
             spec=self.spec,
             serves=self.serves,
             wants_more=self.wants_more,
+            wanted=self.wanted,
             more_replicas=self.more_replicas,
             scaled_at=self.scaled_at,
             scaled=self.scaled,

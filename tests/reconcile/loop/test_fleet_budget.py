@@ -14,6 +14,7 @@ from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.retune import RetuneMemory, Turned
 from plimsoll.control.retune.allowed import refusal
 from plimsoll.control.retune.scene import Scene as Retuned
+from plimsoll.control.retune.symptoms import Symptom
 from plimsoll.kube.errors import Unreachable
 from plimsoll.objects import Ref
 from plimsoll.reconcile.kept import CONTROL_KEY
@@ -125,7 +126,7 @@ def test_where_nobody_knows_whether_it_is_in_a_retune_none_begins_meanwhile(
 ) -> None:
     stage, _ = trying()
     assert others_see(stage, cannot_be_asked_for, monkeypatch, restarted=True) == inf
-    no = refusal(replace(Played().scene(), fleet_retuning=inf), RetuneMemory())
+    no = refusal(replace(Played().scene(), fleet_retuning=inf), RetuneMemory(), Symptom.PREEMPTION)
     assert no is not None
     assert (no.reason, no.message) == (
         "FleetBusy",

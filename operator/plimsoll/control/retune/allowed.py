@@ -21,6 +21,11 @@ from plimsoll.facts.spans import DAY_S
 
 CROWDED: Final = 1.25
 """Times as many replicas as are left that the load may ask for while one restarts: what queues meanwhile is paid back after it."""
+EACH_A_DAY: Final = 3
+"""Restarts of a day for each replica where the admin says nothing: both retunes of a day fit, one that stays, and one that goes all the way
+and back. So each loses the same share of its time however many there are."""
+LEAST_A_DAY: Final = 6
+"""The same for all replicas together where there are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,8 @@ class Refusal:
     """Whether it is told as what keeps retunes back. Those that pass by themselves, or are told elsewhere, are not."""
 
 
-def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
-    """Why no retune may begin; None: it may."""
+def refusal(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> Refusal | None:
+    """Why no retune may begin for such a symptom; None: it may."""
     if memory.paused_at is not None:
         message = f"{memory.failures} retunes failed; a person has to look, then clear it"
         return Refusal("RepeatedFailure", message, told=False)
@@ -44,7 +49,7 @@ def refusal(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     if scene.ready == 0 or scene.serving.present != scene.ready:
         message = f"{scene.ready} of {scene.serving.present} replicas are ready"
         return Refusal("NotReady", message, told=False)
-    return _budget(scene, memory) or _room(scene, memory) or _traffic(scene)
+    return _budget(scene, memory) or _room(scene, memory, symptom) or _traffic(scene)
 
 
 def taken_back(scene: Scene, step: Step) -> str | None:
@@ -78,39 +83,71 @@ def _budget(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     return None
 
 
-def _room(scene: Scene, memory: RetuneMemory) -> Refusal | None:
+def _room(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> Refusal | None:
     if scene.free_replicas > 0:
         return None
-    left = scene.ready - 1 + scene.beside
-    if not left and not scene.consent.disruption:
-        return Refusal(
-            "WouldDisrupt",
-            "the only replica would have to restart: it needs a free GPU for a second one, within the namespace's budget, or "
-            "spec.tuning.allowDisruption",
-        )
-    if scene.wanted is not None and scene.wanted > CROWDED * left and not scene.consent.disruption:
-        return Refusal(
-            "WouldDisrupt",
-            f"one of {scene.ready} replicas would have to restart, and the load asks for more than the others carry: it needs a "
-            "free GPU for another one, within the namespace's budget, or spec.tuning.allowDisruption",
-        )
+    if not scene.consent.disruption and (why := _drowns(scene, symptom)) is not None:
+        return Refusal("WouldDisrupt", why)
     # Every replica restarts once for the change, and once more to undo it if the last one shows that it is bad.
-    whole = 2 * scene.serving.present
-    if whole > restarts_left(scene, memory):
+    whole, most = 2 * scene.serving.present, restarts_allowed(scene, memory)
+    need = f"all replicas there and, if need be, back are {whole} restarts"
+    if whole > most:
         return Refusal(
-            "BudgetSpent",
-            f"all replicas there and, if need be, back are {whole} restarts, {spent_of(scene, memory)}",
+            "BudgetTooSmall",
+            f"{need}, and the admin's restarts.restartsPerDay allows {most} a day: {whole} would do, or a free GPU for one more replica",
         )
+    if whole > restarts_left(scene, memory):
+        return Refusal("BudgetSpent", f"{need}, {spent_of(scene, memory)}")
     return None
 
 
+def _drowns(scene: Scene, symptom: Symptom) -> str | None:
+    """That replicas cannot do without the one that would restart in its place, with what helps.
+
+    Where pools are full and no further replica can be had, what the load asks for beyond what all of them carry queues with that one and
+    without it, and only the change makes answers flow again. So only what all of them carry counts: for as long as a start takes the
+    others are given the share of one, and fall behind by as much. Of five each gets a quarter more, of two the other one twice as much.
+    """
+    left, wanted = scene.ready - 1 + scene.beside, scene.wanted
+    helps = "a free GPU for another one, within the namespace's budget, or spec.tuning.allowDisruption"
+    if not left:
+        return (
+            "the only replica would have to restart: it needs a free GPU for a second one, within the namespace's budget, or "
+            "spec.tuning.allowDisruption"
+        )
+    if wanted is None:
+        return None
+    asked = min(wanted, left + 1) if _is_full(scene, symptom) else wanted
+    if asked <= CROWDED * left:
+        return None
+    return (
+        f"one of {scene.ready} replicas would have to restart, and the load asks for more than the others carry, {asked / left:.3g} times as "
+        f"many as are left: it needs {helps}"
+    )
+
+
+def _is_full(scene: Scene, symptom: Symptom) -> bool:
+    """Whether the pools of all are too small for the load, and there are as many as can be had."""
+    return cause(symptom) == Symptom.PREEMPTION and not scene.more_replicas
+
+
+def restarts_allowed(scene: Scene, memory: RetuneMemory) -> int:
+    """Restarts of the deployment in a day: as the admin says, else by how many replicas there are."""
+    if scene.restarts.restarts_per_day is not None:
+        return scene.restarts.restarts_per_day
+    there = scene.serving.present + (0 if scene.changed is None else scene.changed.present)
+    # One that is missed at a look, as its pod is being made anew, ends no roll that had room when it began.
+    began = 0 if memory.step is None else memory.step.replicas
+    return max(LEAST_A_DAY, EACH_A_DAY * max(there, began))
+
+
 def restarts_left(scene: Scene, memory: RetuneMemory) -> int:
-    return scene.restarts.restarts_per_day - _restarts(scene, memory)
+    return restarts_allowed(scene, memory) - _restarts(scene, memory)
 
 
 def spent_of(scene: Scene, memory: RetuneMemory) -> str:
     """How much of the day's restarts is used, for sentences."""
-    made, most = _restarts(scene, memory), scene.restarts.restarts_per_day
+    made, most = _restarts(scene, memory), restarts_allowed(scene, memory)
     return f"{made} were made in the last day, and {most} are allowed"
 
 

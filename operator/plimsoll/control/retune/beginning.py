@@ -54,7 +54,7 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
         return Turned(memory=memory, why_not=left)
     if (scaling := scaling_first(scene, what.symptom)) is not None:
         return Turned(memory=_freed(scene, memory), why_not=f"{what.why}; {scaling}")
-    no = refusal(scene, memory)
+    no = refusal(scene, memory, what.symptom)
     if no is not None and scene.consent.mode == "auto":
         memory = _held(scene, memory, no.reason, no.message) if no.told else _freed(scene, memory)
         return Turned(memory=memory, why_not=f"{what.why}; {no.message}")
