@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.control.retune import Consent, Event, Knobs, RetuneMemory, advance
-from plimsoll.control.retune.ladder import choose
+from plimsoll.control.retune.ladder import LARGER_POOL, MORE_POOL, choose
 from plimsoll.control.retune.scene import applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, scaling_first, symptom_of
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
@@ -251,7 +251,7 @@ def test_a_few_requests_that_fill_a_pool_are_for_a_person_and_no_reason_for_more
     assert what is not None
     assert (scaling_first(scene, what.symptom) is None) is (running == 3)
     choice = choose(replace(scene, consent=Consent(allowed=("watermark",))), what, barred={})
-    assert (choice.advice is not None) is (running == 3)
+    assert choice.advice is (LARGER_POOL if running == 3 else MORE_POOL)
 
 
 def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill_it():
@@ -288,7 +288,35 @@ def test_few_requests_fill_a_pool_by_what_each_holds_and_not_where_few_run_at_th
     scene = replace(scene, has_watermark=False, signals=replace(scene.signals, replicas=few))
     what = symptom_of(scene, changed_before=False)
     assert what is not None
-    assert choose(scene, what, barred={}).advice is None
+    dead_end = replace(scene, consent=Consent(allowed=()))
+    assert choose(dead_end, what, barred={}).advice is MORE_POOL
+
+
+@pytest.mark.parametrize("preempted", [0.08, 0.3])
+@pytest.mark.parametrize("barred", [{}, {"maxSequences": "14 was tried 1.0 h ago: no gain"}])
+def test_where_no_setting_helps_a_pool_that_is_too_small_a_person_is_told_what_would(preempted, barred):
+    floor = Consent(allowed=("maxSequences",), least_sequences=8 if barred else 32)
+    scene = World(old=Behaviour(preempted=preempted), consent=floor).scene()
+    what = symptom_of(scene, changed_before=False)
+    assert what is not None
+    choice = choose(scene, what, barred=barred)
+    assert choice.change is None
+    assert choice.advice is MORE_POOL
+    for said in ("scaling.max", "spec.memory.kvCacheDtype fp8", "spec.topology", "utilizationPercent"):
+        assert said in choice.advice.why
+
+
+def test_nothing_is_for_a_person_while_a_setting_may_still_help_or_pools_are_not_to_blame():
+    scene = World(old=Behaviour(preempted=0.3)).scene()
+    unknown = replace(scene.signals, latencies=replace(scene.signals.latencies, output=None))
+    what = symptom_of(scene, changed_before=False)
+    assert what is not None
+    choice = choose(replace(scene, signals=unknown), what, barred={})
+    assert (choice.change, choice.unsure, choice.advice) == (None, True, None)
+    slow = World(old=Behaviour(preempted=0.0, itl=0.2, kv=0.4), consent=Consent(allowed=())).scene()
+    what = symptom_of(slow, changed_before=False)
+    assert what is not None
+    assert choose(slow, what, barred={}).advice is None
 
 
 @pytest.mark.parametrize("itl", ["nobody says", "of a few"])

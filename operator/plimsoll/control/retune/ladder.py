@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from plimsoll.control.retune import sizing
@@ -39,7 +39,13 @@ LARGER_POOL = Change(
     why="a few requests fill the pool, and neither replicas nor rungs make it larger: spec.memory.kvCacheDtype fp8 or more "
     "GPUs a replica (spec.topology) would, and a shorter spec.workload.contextTokens refuses the longest requests",
 )
-"""For a person to make."""
+MORE_POOL = replace(
+    LARGER_POOL,
+    why="more requests run than the pool holds, and no setting that may be retuned cures it. More replicas would (scaling.max or "
+    "replicas, with GPUs for them), or a larger pool: spec.memory.kvCacheDtype fp8 where the cache is not of 8 bits yet, more GPUs a "
+    "replica (spec.topology), or a larger spec.memory.utilizationPercent where that was set below what plimsoll explain shows as proven",
+)
+"""Both for a person to make. They are about one thing, so that one of them is told in a while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +56,7 @@ class Choice:
     unsure: bool = False
     """One of those passed over may still help: something that it goes by is not known yet."""
     advice: Change | None = None
-    """What a person may do where no rung helps."""
+    """What a person may do where no rung helps, which is told once that is sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +89,15 @@ def choose(scene: Scene, seen: SeenSymptom, *, barred: dict[str, str]) -> Choice
             unsure = unsure or found.unsure
         else:
             return Choice(change=found, refused=tuple(refused))
-    crowded = seen.symptom in {Symptom.STORM, Symptom.PREEMPTION} and few_fill_it(scene)
-    return Choice(change=None, refused=tuple(refused), unsure=unsure, advice=LARGER_POOL if crowded else None)
+    advice = None if unsure else _advice(scene, seen)
+    return Choice(change=None, refused=tuple(refused), unsure=unsure, advice=advice)
+
+
+def _advice(scene: Scene, seen: SeenSymptom) -> Change | None:
+    """What a person may do about a pool that is too small, of which no setting makes enough."""
+    if seen.symptom not in {Symptom.STORM, Symptom.PREEMPTION}:
+        return None
+    return LARGER_POOL if few_fill_it(scene) else MORE_POOL
 
 
 def _rungs(scene: Scene, seen: SeenSymptom) -> list[tuple[str, Rung]]:
