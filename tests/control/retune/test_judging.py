@@ -266,3 +266,12 @@ def test_without_a_promise_the_first_token_may_come_late_and_the_whole_answer_no
     assert judge(Symptom.PREEMPTION, later, OLD_FIGURES, Slo()).answer is Answer.GOOD
     slower = replace(BETTER, e2e_p99=12.0, e2e_least=12.0)
     assert judge(Symptom.PREEMPTION, slower, OLD_FIGURES, Slo()).answer is Answer.BAD
+
+
+def test_what_comes_later_than_promised_is_told_as_shares_of_tokens_and_gaps_and_not_of_requests():
+    verdict = judge(Symptom.PREEMPTION, replace(BETTER, kept=0.8), OLD_FIGURES, PROMISED)
+    assert verdict.answer is Answer.BAD
+    assert verdict.why == (
+        "the shares of first tokens and of gaps between tokens that are later than promised come to 20.0% together, 10.0% without "
+        "the change"
+    )

@@ -46,7 +46,8 @@ class Figures:
     e2e_least: float | None = None
     """What the true p99 surely is at least, however few requests were seen."""
     kept: float | None = None
-    """Share of requests that surely kept both latency limits: requests that broke either are counted as if none had broken both."""
+    """1 less the shares of first tokens and of gaps between tokens that are surely later than promised, added up. It is no share of requests:
+    each has one first token and many gaps, and which of them are the same request's nobody says. It compares with its like alone."""
     waiting: float | None = None
     """Waiting requests of a replica, in the mean of these minutes, as a single look finds this many or that by chance."""
     waiting_now: float | None = None
@@ -71,7 +72,8 @@ class Figures:
 
     @property
     def breaking(self) -> Share | None:
-        """How many requests broke what was promised; None: not said."""
+        """How much came later than promised, of both together, as if so many requests had done so: for chance, which is of requests. None:
+        not said."""
         of = max(1.0, self.samples)
         return None if self.kept is None else Share((1 - self.kept) * of, of)
 

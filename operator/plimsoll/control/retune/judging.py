@@ -1,8 +1,8 @@
 """Was the change good? Replicas with it beside replicas without it, in the same minutes, so that the load of the hour judges neither.
 
 A gain must be seen, and nothing that users feel may be worse by more than chance: gaps between tokens, the longest ones above
-all, errors, the time of a whole answer, the share of requests that meet all that is promised. Waiting may move in front of the
-first token, within what is promised. Output is compared only where the changed replica has a queue of its own: one that keeps up
+all, errors, the time of a whole answer, how many first tokens and gaps come later than promised. Waiting may move in front of
+the first token, within what is promised. Output is compared only where the changed replica has a queue of its own: one that keeps up
 is not slower for being given less.
 """
 
@@ -135,7 +135,10 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
         mine = f"at least {_ms(new.e2e_least)}" if new.e2e_p99 is None else _ms(new.e2e_p99)
         return f"p99 of a whole answer is {mine}, {_ms(old.e2e_p99)} without the change"
     if new.breaking is not None and old.breaking is not None and rare(new.breaking, old.breaking):
-        return f"{new.kept:.1%} of requests meet all that is promised, {old.kept:.1%} without the change"
+        return (
+            f"the shares of first tokens and of gaps between tokens that are later than promised come to {new.breaking.part:.1%} together, "
+            f"{old.breaking.part:.1%} without the change"
+        )
     if new.queues and new.tokens is not None and old.tokens and new.tokens < SLOWER * old.tokens * gpus:
         return f"{new.tokens:,.0f} tokens/s a replica, {old.tokens:,.0f} without the change"
     return None
