@@ -81,6 +81,13 @@ def test_a_change_is_no_longer_needed_where_all_is_known_to_be_calm(how, told, r
     assert (found is not None and found.symptom is Symptom.RELAXED) is relaxed
 
 
+def test_that_a_change_is_no_longer_needed_is_told_of_this_moment_and_with_how_long_it_has_been_so():
+    world = World(old=CALM_POOL, planned={"watermark": "50"}, knobs=Knobs(max_sequences=64)).run(600)
+    assert world.why_not == (
+        "an earlier change is not needed now: 0.0% of requests are preempted, and 30% of the pool is in use, for 570 of 86400 s"
+    )
+
+
 def chosen(how=OLD, **changed):
     scene = World(old=how, **changed).scene()
     what = symptom_of(scene, changed_before=True)

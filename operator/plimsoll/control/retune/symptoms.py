@@ -148,7 +148,7 @@ def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | N
     share = 0.0 if preempted is None and scene.signals.sum("preemptions") == 0 else preempted
     if share is None or share >= RELEASED or not _is_easy(scene, kv):
         return None
-    return f"{share:.1%} of requests were preempted at {kv:.0%} of the pool for a day"
+    return f"an earlier change is not needed now: {share:.1%} of requests are preempted, and {kv:.0%} of the pool is in use"
 
 
 def as_calm(scene: Scene) -> bool:
