@@ -192,6 +192,29 @@ def test_steps_take_in_what_comes_to_the_busiest_replica_and_one_that_does_not_s
     assert change.after == "280", "30 that run, and a tenth of a second of 2,500 tokens"
 
 
+@pytest.mark.parametrize(
+    ("cached", "prompts", "after"),
+    [
+        (0.0, 9000.0, None),
+        (0.8, 9000.0, "210"),  # 30 that run, and a fifth of a tenth of a second of 9,000 tokens
+        (0.8, 500.0, "160"),  # half of a fifth of the longest prompt, of 1,600 tokens
+        (None, 9000.0, None),
+    ],
+)
+def test_what_the_prefix_cache_has_is_in_no_step_and_keeps_none_from_being_smaller(cached, prompts, after):
+    how = replace(CUT_IN, prompts=prompts)
+    scene = World(old=how, consent=MAY_CUT, knobs=Knobs(max_sequences=64)).scene()
+    known = scene.signals.latencies
+    long = replace(known, prompt=replace(PROMPTS, p99=800.0 if cached is None or not cached else 1600.0))
+    hit = {} if cached is None else {"prefix_hits": 1000 * cached, "prefix_queries": 1000.0}
+    replicas = tuple(replace(each, **hit) for each in scene.signals.replicas)
+    scene = replace(scene, signals=replace(scene.signals, replicas=replicas, latencies=long))
+    what = symptom_of(scene, changed_before=False)
+    assert what is not None
+    choice = choose(scene, what, barred={})
+    assert (choice.change.after if choice.change else None) == after, choice.refused
+
+
 def test_no_more_are_let_run_than_a_step_takes():
     waiting = Behaviour(preempted=0.0, waiting=9, kv=0.4)
     choice = chosen(waiting, knobs=Knobs(max_sequences=6, batched_tokens=7))

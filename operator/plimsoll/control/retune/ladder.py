@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from plimsoll.control.prompts import fresh_share
 from plimsoll.control.retune import sizing
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.symptoms import CALM, SeenSymptom, Symptom, few_fill_it
@@ -196,14 +197,16 @@ def _smaller_steps(scene: Scene) -> Change | No:
     if itl is None or limit is None or prompt is None or not prompt.trusted or not arriving:
         return No("latency between tokens or prompts are not known yet", unsure=True)
     now = scene.knobs.batched_tokens
+    # Engines count prompts whole, and a step takes only what the prefix cache has not got.
+    fresh = fresh_share(scene.signals)
     # What a step takes of prompts at its fullest, where they seldom come together; where they do, this step is a short one.
-    full = min(float(now), prompt.p99)
+    full = min(float(now), fresh * prompt.p99)
     wanted = sizing.step_tokens(full, itl.p50, itl.p99, limit)
     if wanted is None:
         return No(f"a step without prompts takes {1000 * itl.p50:.0f} ms already")
     running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     # Steps that are no longer than promised still have to take in all prompts as they come to the busiest replica.
-    needed = running + max(arriving) * limit
+    needed = running + fresh * max(arriving) * limit
     floors = {
         "half of what a step takes now": full / 2,
         "what prompts need": needed,
