@@ -132,3 +132,11 @@ def test_what_held_one_back_and_is_gone_is_not_told_where_nobody_can_say_yet_wha
     turned = advance(replace(scene, now=world.now + TICK, free_replicas=1, signals=signals), memory)
     assert "lengths are not known yet" in (turned.why_not or "")
     assert retuning(turned.memory) is None
+
+
+def test_what_holds_back_another_set_is_told_anew_of_the_only_one_that_is_left():
+    world = World(replicas=1, free=0, about="tp1 on H100-SXM-80GB").run(300)
+    assert told(world).message.startswith("tp1 on H100-SXM-80GB: the only replica")
+    world.about = ""
+    world.run(60)
+    assert told(world).message.startswith("the only replica"), "its words are not those of a set that is gone"

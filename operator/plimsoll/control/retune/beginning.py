@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from plimsoll.control.retune.allowed import barred, refusal
 from plimsoll.control.retune.figures import figures_of
-from plimsoll.control.retune.ladder import TAKEN_BACK, Change, Choice, choose
+from plimsoll.control.retune.ladder import TAKEN_BACK, Change, Choice, choose, planned_before
 from plimsoll.control.retune.scene import FIELDS, Scene
 from plimsoll.control.retune.steps import (
     OF_SET,
@@ -88,9 +88,10 @@ def _since(memory: RetuneMemory, clock: str) -> float | None:
 def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> RetuneMemory:
     """The memory with what keeps a retune from beginning. Its message stays that of the first look, as figures in it change all the time."""
     held = memory.held
-    if held is not None and held.reason == reason and held.message.startswith(scene.named("")):
+    if held is not None and (held.reason, held.about) == (reason, scene.about):
         return memory
-    return replace(memory, held=HeldBack(reason=reason, message=scene.named(message), since=scene.now))
+    now = HeldBack(reason=reason, message=scene.named(message), since=scene.now, about=scene.about)
+    return replace(memory, held=now)
 
 
 def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
@@ -103,7 +104,7 @@ def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 
 def _moved(scene: Scene) -> bool:
     """Whether an earlier retune has changed a setting that a day of calm takes back."""
-    return any(scene.planned.get(one, now) != now for one in TAKEN_BACK if (now := scene.knobs.text(one)))
+    return any(planned_before(scene, one) is not None for one in TAKEN_BACK)
 
 
 def _begun(scene: Scene, memory: RetuneMemory, what: SeenSymptom, choice: Choice, change: Change) -> Turned:

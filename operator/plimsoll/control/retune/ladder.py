@@ -256,9 +256,15 @@ def _larger_steps(scene: Scene) -> Change | No:
     return _change(scene, "maxBatchedTokens", str(value), why)
 
 
-def _release(scene: Scene, setting: str) -> Change | No:
+def planned_before(scene: Scene, setting: str) -> str | None:
+    """What was planned of a setting that an earlier retune has changed; None where it stands as planned."""
     before = scene.planned.get(setting)
-    if before is None or before == scene.knobs.text(setting):
+    return None if before == scene.knobs.text(setting) else before
+
+
+def _release(scene: Scene, setting: str) -> Change | No:
+    before = planned_before(scene, setting)
+    if before is None:
         return No("it stands as planned")
     if setting == "maxSequences" and int(before) > scene.knobs.held:
         return No(f"the engine refuses {before} while a step takes {scene.knobs.batched_tokens} tokens")

@@ -149,6 +149,8 @@ class HeldBack:
     """One stable word."""
     message: str
     since: float
+    about: str = ""
+    """The set that it is said of, in words; empty where the plan had one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
