@@ -103,6 +103,9 @@ class Restarts(ApiModel):
         21600, "Time before a setting may be turned back, rollbacks aside."
     )
     retry_after_seconds: Seconds = owned(86400, "Time before a failed change is tried again.")
+    release_after_seconds: Seconds = owned(
+        86400, "Time for which a change must not have been needed before it is taken back, as a retune."
+    )
     canary_seconds: Annotated[Seconds, Field(ge=1)] = owned(600, "Least time that a canary is watched.")
     canary_requests: Annotated[Int, Field(ge=1, le=1000000)] = owned(
         200, "Least requests that a canary must finish."

@@ -18,6 +18,8 @@ from plimsoll.facts.spans import DAY_S
 
 ACTS_KEPT: Final = 50
 SCALE: Final = "scale"
+CALM_MOST_S: Final = 7 * DAY_S
+"""As much of a calm is kept as an admin may ask for (restarts.releaseAfterSeconds)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ class Record:
     def calm_s(self) -> float | None:
         """For how long, until the last look, it was seen that an earlier change is no longer needed; None where it is needed."""
         since, seen = self.retune.calm_since, self._seen
-        return None if since is None or seen is None else min(DAY_S, max(0.0, seen - since))
+        return None if since is None or seen is None else min(CALM_MOST_S, max(0.0, seen - since))
 
     @property
     def about(self) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.api.config import Restarts
 from plimsoll.control.retune import Consent, Event, Knobs, RetuneMemory, advance
 from plimsoll.control.retune.ladder import LARGER_POOL, MORE_POOL, choose
 from plimsoll.control.retune.scene import applied, knobs_of
@@ -86,6 +87,22 @@ def test_that_a_change_is_no_longer_needed_is_told_of_this_moment_and_with_how_l
     assert world.why_not == (
         "an earlier change is not needed now: 0.0% of requests are preempted, and 30% of the pool is in use, for 570 of 86400 s"
     )
+
+
+@pytest.mark.parametrize(("rules", "hours"), [({}, 24), ({"releaseAfterSeconds": 7200}, 2)])
+def test_a_change_goes_back_after_a_day_of_calm_or_as_long_as_the_admin_says(rules, hours):
+    world = World(
+        old=CALM_POOL,
+        change=CALM_POOL,
+        planned={"watermark": "0"},
+        knobs=Knobs(max_sequences=64, watermark_permille=50),
+        consent=Consent(),
+        rules=Restarts.model_validate(rules),
+    )
+    assert world.run(3600 * hours - 60).memory.step is None
+    step = world.run(120).memory.step
+    assert step is not None
+    assert (step.setting, step.after) == ("watermark", "0")
 
 
 def chosen(how=OLD, **changed):

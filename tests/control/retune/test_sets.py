@@ -54,6 +54,13 @@ def test_the_calm_of_a_set_goes_on_after_a_restart_as_that_of_no_other() -> None
     assert advance(look("A100", CALM, 7200.0), again).memory.calm_since == NOW + 7200
 
 
+def test_calm_of_days_is_still_known_after_a_restart_as_an_admin_may_ask_for_a_week_of_it() -> None:
+    roles = {"": RoleMemory(begun=NOW, seen=NOW + 5 * 86400)}
+    memory = advance(look("H100", CALM, 0.0), RetuneMemory()).memory
+    again = Record(retune=memory, memory=Memory(roles=roles)).read(NOW + 5 * 86400 + 60).retune
+    assert again.calm_since == NOW + 60
+
+
 @pytest.mark.parametrize(
     ("before", "now"), [("", "tp1 on H100"), ("tp1 on H100", ""), ("", "")], ids=["comes", "goes", "neither"]
 )

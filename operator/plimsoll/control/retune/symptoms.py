@@ -13,7 +13,6 @@ from typing import Final
 from plimsoll.control.law import LAW
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.signals import RATE_S, ReplicaSignals
-from plimsoll.facts.spans import DAY_S
 
 ACT: Final = 0.05
 """Preemptions for each finished request, as the next three: from so many on a setting is to blame."""
@@ -87,7 +86,9 @@ def symptom_of(scene: Scene, *, changed_before: bool) -> SeenSymptom | None:
     if late_first := _late_first(scene, preempted, kv):
         return SeenSymptom(symptom=Symptom.LATE_FIRST, lasts_s=half, why=late_first)
     if changed_before and (relaxed := _relaxed(scene, preempted, kv)):
-        return SeenSymptom(symptom=Symptom.RELAXED, lasts_s=DAY_S, why=relaxed)
+        return SeenSymptom(
+            symptom=Symptom.RELAXED, lasts_s=float(scene.restarts.release_after_seconds), why=relaxed
+        )
     return None
 
 
