@@ -341,3 +341,24 @@ def test_one_with_the_change_that_crashes_comes_back_with_it_and_that_is_seen():
     made._do("crash", one, 5000.0)
     assert one.seen().restarts == 1
     assert one.engine.limits.watermark_blocks > 0
+
+
+def test_what_is_kept_and_whose_engines_end_goes_back_one_by_one_as_by_a_rollout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[float] = []
+
+    def looked(scene: Scene, memory: RetuneMemory) -> Turned:
+        if memory.kept is not None and scene.now - memory.kept.since > 600 and not ended:
+            ended.append(scene.now)
+            crashed = tuple(replace(one, restarts=1) for one in scene.serving.replicas)
+            scene = replace(scene, serving=replace(scene.serving, replicas=crashed))
+        return advance(scene, memory)
+
+    monkeypatch.setattr(retuning, "advance", looked)
+    told = outcome(arrivals=crowded(hours=2.0))
+    assert steps(told)[steps(told).index("Done") :][:3] == ["Done", "RollingBack", "Failed"]
+    (at,) = ended
+    after = [point for point in told.points if point.at > at]
+    assert min(point.ready for point in after) == 3, "another one serves before one goes"
+    assert max(point.ready + point.starting for point in after) == 4

@@ -6,7 +6,7 @@ Told a number, it does what a Deployment's controller and the scheduler do; ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf
 from random import Random
@@ -152,9 +152,11 @@ class Estate:
         if change is not None and change.adopt:
             sites, place = list(self.sites), change.site
             sites[place] = self.world.varied(change.variant, place)
-            self.sites, self._try = tuple(sites), None
+            # Where none runs with it yet, all are to go one by one, as where a change is taken back.
+            new = not any(one.tried for one in self.instances if one.site == place)
+            self.sites, self._try = tuple(sites), replace(change, replicas=0, adopt=False) if new else None
             for one in self.instances:
-                one.tried = False
+                one.tried = new and one.site == place
         self.tell_each(self.told_each, now, for_change=True)
 
     def _shared_out(self, site: int, whole: int) -> tuple[int, int]:

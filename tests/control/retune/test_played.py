@@ -22,6 +22,8 @@ RULES = Restarts(canary_seconds=90, canary_requests=40, canary_limit_seconds=600
 
 def run_out_of_memory(world: Played) -> None:
     world.dead = True
+    # Where the change is part of the plan by then, engines of the plan's own set do.
+    world.crashed = 1 if world.memory.step is not None and world.memory.step.phase is Phase.DONE else 0
 
 
 def become_slower(world: Played) -> None:
@@ -134,4 +136,40 @@ def test_a_rung_that_goes_bad_in_any_state_ends_at_the_old_settings_whoever_dies
     assert BAD[happens] in world.memory.past[0].reason
     world.tick()
     assert (world.knobs, world.at_old_settings) == (before, True)
+    assert len(died) == (DEAD_TICKS if dies else 0)
+
+
+@pytest.mark.parametrize("dies", [None, "RollingBack"])
+@pytest.mark.parametrize("happens", BAD)
+def test_whatever_goes_bad_besides_on_the_way_back_it_ends_at_the_old_settings_whoever_dies(
+    happens: Callable[[Played], None], dies: str | None
+) -> None:
+    world = played()
+    before = world.knobs
+    become_slower(world)
+    died = dying(world, dies)
+    ended(world, state="RollingBack", happens=happens)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert BAD[become_slower] in world.memory.past[0].reason
+    world.tick()
+    assert (world.knobs, world.at_old_settings) == (before, True)
+    assert len(died) == (DEAD_TICKS if dies else 0)
+
+
+@pytest.mark.parametrize("dies", [None, "Done"])
+@pytest.mark.parametrize("free", [0, 1])
+def test_engines_that_run_out_of_memory_once_the_change_is_done_take_it_back_whoever_dies(
+    dies: str | None, free: int
+) -> None:
+    world = played(free)
+    before = world.knobs
+    died = dying(world, dies)
+    ended(world, state="Done", happens=run_out_of_memory)
+    assert world.memory.past[0].outcome is Phase.DONE
+    for _ in range(20):
+        world.tick()
+    (past,) = world.memory.past
+    assert past.outcome is Phase.FAILED
+    assert "ended and were started again" in past.reason
+    assert (world.knobs, world.memory.step, world.at_old_settings) == (before, None, True)
     assert len(died) == (DEAD_TICKS if dies else 0)

@@ -86,6 +86,12 @@ class World:
     scaled: bool = False
     died: int = 0
     """Times that the first replica with the change ended and came back at once."""
+    crashed: int = 0
+    """The same of the first replica that serves with a change that stays."""
+    fails: Replica | None = None
+    """One more replica of those."""
+    was: Behaviour | None = None
+    """Of replicas without it."""
     stuck_since: float = inf
     """Replicas with the change that are made from then on never serve."""
     homeless: bool = False
@@ -138,9 +144,15 @@ class World:
 
     def _make(self, effect: Effect | None) -> None:
         if effect is not None and effect.adopt:
+            before = self.knobs
             self.planned.setdefault(effect.setting, self.knobs.text(effect.setting))
             self.knobs = self.with_change(effect)
-            self.old, self.asked = self.change, None
+            if self.changed_at:
+                self.was, self.old, self.serves = self.old, self.change, f"{self.serves}-{effect.value}"
+            elif self.was is not None and self.knobs != before:
+                # It goes out of the plan again, and replicas are made anew.
+                self.old, self.crashed, self.fails = self.was, 0, None
+            self.asked = None
             self.changed_at.clear()
             return
         self.asked = effect
@@ -170,7 +182,7 @@ class World:
             name="set-a",
             pool="a",
             capacity=CAPACITY,
-            replicas=tuple(replica(f"old-{i}", ReplicaState.READY, NOW - 9999) for i in range(left)),
+            replicas=self._unchanged(left),
             wanted=self.replicas,
         )
         return Scene(
@@ -212,6 +224,12 @@ class World:
             counted = [counts(self.old, f"old-{i}", at) for i in range(old)]
             found = found.add(at, [*counted, *(counts(self.change, f"new-{i}", at) for i in range(new))])
         return found
+
+    def _unchanged(self, count: int) -> tuple[Replica, ...]:
+        found = tuple(replica(f"old-{i}", ReplicaState.READY, NOW - 9999) for i in range(count))
+        if found and self.crashed:
+            found = (replace(found[0], restarts=self.crashed), *found[1:])
+        return found if self.fails is None else (*found[1:], self.fails)
 
     def _changed(self, place: int) -> Replica:
         since = self.changed_at[place]

@@ -10,6 +10,8 @@ import pytest
 
 from plimsoll.control.retune import Phase
 from plimsoll.control.signals import LATENCY_S
+from plimsoll.facts.serving import PodSeen
+from plimsoll.reconcile.changing import before_of
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.loop.sources import Asked, Looked
@@ -36,10 +38,20 @@ class Cured(Preempting):
         return replace(looked, samples=samples)
 
 
-def going(phase: Phase, spec: dict[str, Any] = RETUNED) -> tuple[Scene, World, Control]:
+class Ending(Cured):
+    """The first engine of one set has ended, and serves again."""
+
+    ending: str = ""
+
+    def pods(self, name: str, count: int) -> tuple[PodSeen, ...]:
+        found = super().pods(name, count)
+        return tuple(replace(one, restarts=int(name == self.ending and one is found[0])) for one in found)
+
+
+def going(phase: Phase, spec: dict[str, Any] = RETUNED) -> tuple[Ending, World, Control]:
     """Played on until a retune is so far."""
     asked = seen(spec=spec, pools=(pool(nodes=4),))
-    stage = Cured(asked=asked, decision=decide(asked), load=10.0)
+    stage = Ending(asked=asked, decision=decide(asked), load=10.0)
     world, control = started(stage)
     for _ in range(400):
         stage.run(control, world, 1)
@@ -49,7 +61,7 @@ def going(phase: Phase, spec: dict[str, Any] = RETUNED) -> tuple[Scene, World, C
     raise AssertionError(f"no retune was ever {phase.value}")
 
 
-def judging() -> tuple[Scene, World, Control]:
+def judging() -> tuple[Ending, World, Control]:
     return going(Phase.JUDGING)
 
 
@@ -108,6 +120,37 @@ def test_a_retune_of_which_every_replica_is_taken_away_is_over():
     stage.turn(world)
     stage.run(control, world, 4)
     assert stage.replicas >= 1
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_change_of_the_plan_whose_engines_end_goes_out_of_it_again_and_replicas_move_back(restarted: bool):
+    stage, world, control = going(Phase.DONE)
+    stage.run(control, world, 8)
+    assert _kept(stage).retune.step is None
+    ((tried, count),) = _replicas(stage).items()
+    (chosen,) = stage.decision.plan.sets
+    after = chosen.settings.watermark_permille
+    assert after > 0
+    if restarted:
+        world, control = started(stage)
+        stage.run(control, world, 4)
+    stage.ending = tried
+    stage.run(control, world, 20)
+    (chosen,) = stage.decision.plan.sets
+    assert (chosen.settings.watermark_permille, before_of(chosen)) == (0, {"watermark": "0"})
+    for _ in range(2 * count):
+        # Each that comes, and each that is gone.
+        stage.turn(world)
+    ((serves, now),) = _replicas(stage).items()
+    assert serves != tried
+    assert now == count
+    retune = _kept(stage).retune
+    assert (retune.step, retune.kept) == (None, None)
+    (past,) = retune.past
+    assert (past.outcome, past.before, past.after) == (Phase.FAILED, "0", str(after))
+    told = [one.reason for one in stage.news if one.reason.startswith("Retune")]
+    assert told[-2:] == ["RetuneRollingBack", "RetuneFailed"]
+    assert [act.reason for act in _kept(stage).acts if act.what == "watermark"][:2] == told[:-3:-1]
 
 
 def test_hours_without_metrics_are_none_in_which_traffic_was_watched():

@@ -15,7 +15,7 @@ ABANDONED: Final = "nobody looks at it any more, as the spec asks for neither sc
 def abandoned(memory: RetuneMemory, now: float, *, until_pause: int, about: str = "") -> Turned:
     """The retune's end where the spec no longer asks for anything that needs a look: it is undone without a verdict, which is no
     failure. `about` is the set that it is of, where the plan has several. Nor does anything keep further ones from beginning then."""
-    step, memory = memory.step, replace(memory, held=None)
+    step, memory = memory.step, replace(memory, held=None, kept=None)
     if step is None or step.phase is Phase.DONE:
         return Turned(memory=replace(memory, step=None))
     # A verdict that was reached before it was abandoned stands all the same.

@@ -16,6 +16,7 @@ from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
+from plimsoll.control.retune.keeping import adopted, broken, imageless, taken_out, watched
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, noted, unwatched, verdict_of
 from plimsoll.control.retune.moving import (
     asked_of,
@@ -52,7 +53,8 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
     """One look: the retune under way goes on by a phase at most, or one begins where a symptom asks for it."""
     memory = _kept(scene, memory.moved(scene.jumped_s) if scene.jumped_s else memory)
     if memory.step is None:
-        turned = idle(scene, memory)
+        memory = watched(scene, memory)
+        turned = taken_out(scene, memory) or idle(scene, memory)
     elif _edited(scene, memory.step) and memory.step.phase is not Phase.DONE:
         turned = dropped(scene, memory, memory.step)
     else:
@@ -65,7 +67,9 @@ def advance(scene: Scene, memory: RetuneMemory) -> Turned:
 
 def _takes_one(before: Step | None, after: Step | None) -> bool:
     """Whether a retune begins, or goes on to a further replica."""
-    return after is not None and (before is None or after.rolled > before.rolled)
+    if after is None or after.phase is Phase.DONE:
+        return False
+    return before is None or after.rolled > before.rolled
 
 
 def _edited(scene: Scene, step: Step) -> bool:
@@ -89,8 +93,8 @@ def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
 
 def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = replace(step, since=min(step.since, scene.now))
-    if step.phase in TRYING and (broken := _broken(scene)):
-        return undone(scene, memory, step, broken)
+    if step.phase in TRYING and scene.changed is not None and (why := broken(scene.changed)):
+        return undone(scene, memory, step, why)
     if step.phase in TRYING and (why := taken_back(scene, step)):
         return undone(scene, memory, step, why, blameless=True)
     match step.phase:
@@ -106,22 +110,11 @@ def _going(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
             return _verifying(scene, memory, step)
         case Phase.ROLLING_BACK:
             return _returning(scene, memory, step)
-        case Phase.DONE | Phase.FAILED:
+        case Phase.DONE:
             # A good change stays asked for until it is part of the plan; an edit, or a new plan, before that has the last word.
-            over = step.phase is Phase.FAILED or scene.spec != step.spec
-            adopted = scene.knobs.text(step.setting) == step.after
-            return Turned(memory=replace(memory, step=None if over or adopted else step))
-
-
-def _broken(scene: Scene) -> str | None:
-    """That replicas with the change do not start, or have crashed since: then nobody waits for a verdict."""
-    if scene.changed is None:
-        return None
-    if failed := scene.changed.count(ReplicaState.FAILED) - _imageless(scene):
-        return f"{failed} replicas with the change do not start or crash"
-    # These replicas were made for the change, so any restart of theirs was under it, however soon they served again.
-    again = sum(replica.restarts for replica in scene.changed.replicas)
-    return f"engines with the change ended and were started again, {again} times" if again else None
+            return adopted(scene, memory, step) or Turned(memory=replace(memory, step=step))
+        case Phase.FAILED:
+            return Turned(memory=replace(memory, step=None))
 
 
 def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -154,13 +147,11 @@ def _kept_out(scene: Scene, asked: int) -> str:
         return ""
     if scene.changed is None or scene.changed.present < asked:
         return "no pod was made"
-    return "an image or a node could not be had" if _imageless(scene) else "no place was found"
+    return "an image or a node could not be had" if _lacks_image(scene) else "no place was found"
 
 
-def _imageless(scene: Scene) -> int:
-    """How many replicas with the change fail for want of an image or a node, which is not the change's doing."""
-    there = () if scene.changed is None else scene.changed.replicas
-    return sum(one.state is ReplicaState.FAILED and one.outside for one in there)
+def _lacks_image(scene: Scene) -> bool:
+    return scene.changed is not None and imageless(scene.changed) > 0
 
 
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -178,7 +169,7 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         return _further(scene, memory, step)
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return undone(scene, memory, step, verdict.why)
-    if scene.now > step.deadline and _imageless(scene):
+    if scene.now > step.deadline and _lacks_image(scene):
         return undone(
             scene, memory, step, "an image or a node could not be had again in time", blameless=True
         )

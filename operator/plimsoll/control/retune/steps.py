@@ -177,6 +177,9 @@ class RetuneMemory:
     held: HeldBack | None = None
     count: int = 0
     """Retunes that were ever planned, for their identities."""
+    kept: Step | None = None
+    """The change that stays, while engines that end with it still take it back: as it was done, without what it was judged by, and with the name
+    of the set that serves with it once that is known. It stands beside the step, as `kinds` does."""
     latest: float | None = None
     """Until when programs that begin in it may prolong the phase under way; None where none did. It stands beside the step, as `kinds` does."""
     planned: Mapping[str, str] = field(default_factory=dict)
@@ -230,6 +233,7 @@ class RetuneMemory:
         return replace(
             self,
             step=None if self.step is None else self.step.moved(seconds),
+            kept=None if self.kept is None else self.kept.moved(seconds),
             latest=None if self.latest is None else self.latest + seconds,
             since={what: at + seconds for what, at in self.since.items()},
         )

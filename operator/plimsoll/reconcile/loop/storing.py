@@ -7,6 +7,7 @@ from typing import Final
 
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.record import Record
+from plimsoll.control.retune import RetuneMemory
 
 STORE_S: Final = 1800.0
 """What was only learned is stored once in so long at most, so a restart forgets half an hour of it."""
@@ -32,10 +33,15 @@ def matters(record: Record, stored: Record) -> bool:
     return (
         (record.replicas, record.shares, record.acts, record.noted)
         != (stored.replicas, stored.shares, stored.acts, stored.noted)
-        or (new.past, new.paused_at, new.held) != (old.past, old.paused_at, old.held)
+        or (new.past, new.paused_at, new.held, _kept(new)) != (old.past, old.paused_at, old.held, _kept(old))
         or record.under_way != stored.under_way
         or _moved_s(record, stored) >= MOVED_S
     )
+
+
+def _kept(retune: RetuneMemory) -> tuple[str, str] | None:
+    """The change that is still watched, and of which set."""
+    return None if retune.kept is None else (retune.kept.id, retune.kept.serves)
 
 
 def _moved_s(record: Record, stored: Record) -> float:

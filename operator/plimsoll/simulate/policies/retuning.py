@@ -31,11 +31,13 @@ class Retuning:
         self._settings: list[dict[str, str]] = [{} for _ in tunables]
         """By set: settings that were found good, and are not as planned."""
         self._memory = RetuneMemory()
+        self._moving: Try | None = None
+        """A rollout to settings as they were, as engines ended with what had been found good."""
         self._variants: dict[tuple[object, ...], Variant] = {}
 
     @property
     def under_way(self) -> bool:
-        return self._memory.step is not None
+        return self._memory.step is not None or self._moving is not None
 
     def capacity(self, place: int, planned: Capacity) -> Capacity:
         """What a replica of a set carries with the settings that were found good."""
@@ -98,6 +100,7 @@ class Retuning:
             free_replicas=max(0, most - taken),
             start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
             data=gate_of(signals, self._law).retunes,
+            busy=None if self._moving is None else "a rollout",
             scaled_at=role.up_at,
             scaled=wish != view.told,
             fleet_gpus=most * serving.gpus,
@@ -106,7 +109,13 @@ class Retuning:
         self.acts = acts_of(view.now, self._memory, turned, about)
         self._memory = turned.memory
         asked = effect_of(self._memory)
-        return None if asked is None else self._asked(asked, place)
+        if asked is None:
+            self._moving = self._moving if view.tried else None
+            return self._moving
+        found = self._asked(asked, place)
+        if found.adopt and not view.tried:
+            self._moving = replace(found, replicas=0, adopt=False)
+        return found
 
     def _asked(self, effect: Effect, place: int) -> Try:
         settings, planned = (
