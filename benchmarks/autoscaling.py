@@ -7,8 +7,8 @@ and the oracle with what hindsight says. Equal GPU-hours: each baseline is swept
 tuned, and its attainment at our GPU-hours is read between its points. The world is drawn around the planner's belief by seed;
 policies see scrapes only. Only the number of replicas is decided: no policy, ours included, changes engines' settings.
 A long matrix is stopped and gone on with by `--resume FILE`, and `--kept FILE` prints the tables of as much as is done.
-Traces are files (see `plimsoll simulate --help` for their form), `synthetic-leaps` or `synthetic-rushes`; without any, two short synthetic
-ones are used.
+Traces are files (see `plimsoll simulate --help` for their form), `synthetic-leaps`, `synthetic-rushes`, or `wva-prefill-heavy` and
+`wva-decode-heavy`, as WVA's authors publish runs of them; without any, two short synthetic ones are used.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def main() -> int:
         days=options.days,
         routing=Routing(options.routing),
         closes=options.connections == "closed",
+        begin=options.begin,
     )
     cells = [
         Cell(trace=trace, model=model, gpu=gpu)
@@ -141,6 +142,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--policies", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument(
         "--replicas", type=count, default=6, help="that the busiest ten minutes need (default 6)"
+    )
+    parser.add_argument(
+        "--begin", type=count, help="replicas that a published run begins with (default 1, as theirs)"
     )
     parser.add_argument("--days", type=amount, help="of longer traces (default: all)")
     parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))

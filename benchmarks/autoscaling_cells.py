@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import cos, pi, sin
@@ -51,6 +52,15 @@ FULL: Final = 0.6
 SYNTHETIC: Final = ("synthetic-day", "synthetic-bursts")
 LEAPS: Final = "synthetic-leaps"
 RUSHES: Final = "synthetic-rushes"
+PUBLISHED: Final[Mapping[str, tuple[int, int]]] = {
+    "wva-prefill-heavy": (4000, 1000),
+    "wva-decode-heavy": (1000, 4000),
+}
+"""Runs that WVA's authors publish, of Qwen3-32B on H100: tokens of each prompt, and of each answer."""
+PUBLISHED_RATE: Final = 20.0
+PUBLISHED_S: Final = 600.0
+PUBLISHED_MOST: Final = 10
+"""Replicas. They begin with one, whatever the policy, have the nodes of all, and keep whoever comes waiting, as nobody was refused there."""
 PLANNED_RATE: Final = "20"
 """What is declared to the planner: enough for whole replicas to be compared by what they serve for their GPUs."""
 TTFT_MS: Final = ((4096, 2000), (16384, 5000))
@@ -78,6 +88,8 @@ class Size:
     routing: Routing
     closes: bool = True
     """Whether engines close connections after each answer, as they do unless an admin says otherwise."""
+    begin: int | None = None
+    """Replicas that a published run begins with, in place of one."""
 
     def span_s(self, trace: Trace) -> float:
         return trace.span_s if self.days is None else min(trace.span_s, self.days * DAY_S)
@@ -94,6 +106,8 @@ class Cell:
 def trace_of(name: str) -> Trace:
     if name in (*SYNTHETIC, LEAPS, RUSHES):
         return synthetic(name)
+    if name in PUBLISHED:
+        return published(name)
     return load_trace(Path(name))
 
 
@@ -126,6 +140,15 @@ def synthetic(name: str) -> RateTrace:
     )
 
 
+def published(name: str) -> RequestTrace:
+    """Requests of one length that come by chance from the first second on. They are played at their own size, not brought to another."""
+    drawn, at, now = Random(1), array("d"), 0.0  # noqa: S311 - repeatable
+    while (now := now + drawn.expovariate(PUBLISHED_RATE)) < PUBLISHED_S:
+        at.append(now)
+    given, asked = (array("q", [tokens]) * len(at) for tokens in PUBLISHED[name])
+    return RequestTrace(name=name, at=at, inputs=given, outputs=asked, prefixes=None)
+
+
 def unplannable(cells: Sequence[Cell], size: Size) -> str | None:
     """What is wrong with the first cell that cannot be played, in a sentence."""
     for cell in cells:
@@ -146,24 +169,28 @@ def unplannable(cells: Sequence[Cell], size: Size) -> str | None:
 def scenario_for(cell: Cell, size: Size) -> tuple[Scenario, float]:
     """The planned scenario, and the scale of its trace."""
     scenario = _scenario(cell, size)
-    return scenario, _scale(trace_of(cell.trace), scenario, size)
+    return scenario, 1.0 if cell.trace in PUBLISHED else _scale(trace_of(cell.trace), scenario, size)
 
 
 @cache
 def _scenario(cell: Cell, size: Size) -> Scenario:
     workload, ttft = _workload(trace_of(cell.trace))
+    is_published = cell.trace in PUBLISHED
+    most = PUBLISHED_MOST if is_published else 5 * size.replicas
     spec: dict[str, Any] = {
         "model": {"source": f"hf://{cell.model}"},
         "workload": {**workload, "requestsPerSecond": PLANNED_RATE},
         "slo": {"ttftP99Ms": ttft, "itlP99Ms": ITL_MS},
-        "scaling": {"min": 1, "max": 5 * size.replicas},
+        "scaling": {"min": 1, "max": most},
         # The number of replicas is compared: engines keep the settings that all policies begin with.
         "tuning": {"mode": "off"},
     }
-    fleet = json.dumps(fleet_document(f"{16 * 5 * size.replicas}x{cell.gpu}"))
+    fleet = json.dumps(fleet_document(f"{16 * most}x{cell.gpu}"))
     inventory = read_snapshot(fleet).inventory()
     scenario = _planned(cell, spec, inventory)
-    ready = size.replicas * 3 // 2
+    ready = most if is_published else size.replicas * 3 // 2
+    if is_published:
+        scenario = replace(scenario, limits=replace(scenario.limits, max_queued=None))
     hardware = replace(scenario.hardware, ready=ready, growing=scenario.most - ready)
     return replace(scenario, hardware=hardware, closes=size.closes)
 
@@ -218,9 +245,15 @@ def stage_of(cell: Cell, size: Size, seed: int, span_s: float | None = None) -> 
     return Stages(scenario=scenario, trace=trace, scale=scale, span_s=span).stage(seed)
 
 
+def _comparison(stage: Stage, cell: Cell, size: Size) -> Comparison:
+    return Comparison(
+        stage, routing=size.routing, begin=(size.begin or 1) if cell.trace in PUBLISHED else None
+    )
+
+
 def tuned(cell: Cell, size: Size, names: Sequence[str] = SWEPT) -> dict[str, Setting]:
     """Each baseline's cheapest setting that keeps the goal on a part of `cell`'s trace, else its best."""
-    comparison = Comparison(stage_of(cell, size, TUNED_SEED, TUNED_S), routing=size.routing)
+    comparison = _comparison(stage_of(cell, size, TUNED_SEED, TUNED_S), cell, size)
     found = {name: comparison.cheapest(name) for name in names}
     return {name: KINDS[name].named(one.parameter, one.second) for name, one in found.items()}
 
@@ -233,7 +266,7 @@ def scored(
     Of those, only what is needed to read a baseline's attainment at our own GPU-hours: the nearest cheaper and dearer value.
     """
     stage = stage_of(cell, size, seed)
-    comparison = Comparison(stage, routing=size.routing)
+    comparison = _comparison(stage, cell, size)
     rows: list[dict[str, Any]] = []
     ours = None
     for name in names:
@@ -291,7 +324,9 @@ def row_of(cell: Cell, seed: int, result: Result, *, swept: bool) -> dict[str, A
         "reversals_per_day": round(figures.reversals_per_day, 2),
         "requests": figures.requests,
         "failed": figures.failed,
+        "unanswered": figures.unanswered,
         "replicas_mean": round(figures.replicas_mean, 3),
+        "replicas_most": figures.replicas_most,
         "longest_stall_ms": round(figures.longest_stall_ms),
         "parameter": result.parameter,
         "second": result.second,

@@ -62,11 +62,14 @@ class Comparison:
     stage: Stage
     routing: Routing = Routing.SERVICE
     progress: Progress | None = None
+    begin: int | None = None
+    """Replicas to begin with, whatever the policy; None: as many as the first ten minutes keep busy, with some room."""
     _done: dict[tuple[str, float, float], Result] = field(default_factory=dict)
     _initial: int = 0
 
     def __post_init__(self) -> None:
-        self._initial = max(1, self.stage.replicas(self._busy(0, int(BEGIN_S / BIN_S)) / BEGIN_FULL))
+        busy = self._busy(0, int(BEGIN_S / BIN_S))
+        self._initial = self.begin or max(1, self.stage.replicas(busy / BEGIN_FULL))
 
     def run(self, name: str, parameter: float, second: float | None = None) -> Result:
         """The run of a policy with these parameters; without `second`, with its usual value."""
