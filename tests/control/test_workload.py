@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.api.v1alpha1 import status
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.latencies import Latencies
@@ -118,8 +119,8 @@ def test_status_has_all_that_was_seen_of_traffic_and_leaves_out_what_nobody_tell
     telling = replace(said(), replicas=saying(2, prefix_queries=1000.0, prefix_hits=250.0))
     told = status_of(observe(Observed(), telling, NOW, burstiness=4.26))
     assert (told.input_tokens, told.output_tokens) == (
-        TokenPercentiles(p50=500, p95=900, p99=1000),
-        TokenPercentiles(p50=150, p95=270, p99=300),
+        status.Lengths(p50=500, p95=900, p99=1000),
+        status.Lengths(p50=150, p95=270, p99=300),
     )
     assert (told.shared_prefix_percent, told.concurrency) == (25, 40)
     assert (told.requests_per_second, told.burstiness) == ("4", "4.3")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.record import EMPTY, Act, Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
@@ -104,6 +105,23 @@ def test_traffic_is_told_once_something_was_seen() -> None:
     seen = Observed(since=1_800_000_000.0, at=1.0, prompt=Lengths(p50=10, p95=20, p99=30), requests=5.0)
     found = live_status(replace(EMPTY, observed=seen))["observed"]
     assert (found.input_tokens.p99, found.since) == (30, "2027-01-15T08:00:00Z")
+
+
+def test_what_is_declared_stands_beside_it_in_the_same_fields() -> None:
+    seen = replace(EMPTY, observed=Observed(since=1_800_000_000.0, at=1.0, peak_rate=9.0, requests=5.0))
+    declared = Workload(
+        preset="chat",
+        context_tokens=8192,
+        input_tokens=TokenPercentiles(p50=100, p95=900),
+        requests_per_second="12.5",
+    )
+    found = status_after(replace(story(), control=seen, declared=declared), LLMDeploymentStatus(), NOW)
+    assert found.observed is not None
+    assert found.observed.to_dict()["declared"] == {
+        "inputTokens": {"p50": 100, "p95": 900},
+        "requestsPerSecond": "12.5",
+    }
+    assert "declared" not in live_status(seen, Workload())["observed"].to_dict()
 
 
 def metrics(status: str, reason: str) -> tuple[Told, ...]:

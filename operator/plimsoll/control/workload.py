@@ -14,7 +14,8 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.api.quantity import format_decimal
-from plimsoll.api.v1alpha1.status import ObservedWorkload
+from plimsoll.api.v1alpha1 import status
+from plimsoll.api.v1alpha1.status import DeclaredWorkload, ObservedWorkload
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.latencies import Spread
@@ -41,6 +42,8 @@ MOST_CONCURRENCY: Final = 1_000_000
 ROUNDED: Final = 2
 """Digits of the numbers that are proposed."""
 PERCENTILES: Final = ("p50", "p95", "p99")
+_DECLARED: Final = ("inputTokens", "outputTokens", "sharedPrefixPercent", "concurrency", "requestsPerSecond")
+"""What is shown of a declaration beside what was seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +111,10 @@ def observe(before: Observed, signals: Signals, now: float, *, burstiness: float
     )
 
 
-def status_of(observed: Observed) -> ObservedWorkload:
-    """As it stands beside the declared workload in status."""
+def status_of(observed: Observed, declared: Workload | None = None) -> ObservedWorkload:
+    """As it stands in status, beside what is declared."""
     return ObservedWorkload(
+        declared=None if declared is None else _declared(declared),
         input_tokens=_percentiles(observed.prompt),
         output_tokens=_percentiles(observed.output),
         shared_prefix_percent=None if observed.prefix_share is None else round(100 * observed.prefix_share),
@@ -268,10 +272,17 @@ def _queued(signals: Signals) -> bool:
     return LAW.is_alarming(most - running, running)
 
 
-def _percentiles(lengths: Lengths | None) -> TokenPercentiles | None:
+def _declared(workload: Workload) -> DeclaredWorkload | None:
+    """None where neither the resource nor a preset says anything of traffic."""
+    said = workload.to_dict()
+    fields = {name: said[name] for name in _DECLARED if name in said}
+    return DeclaredWorkload.model_validate(fields) if fields else None
+
+
+def _percentiles(lengths: Lengths | None) -> status.Lengths | None:
     if lengths is None:
         return None
-    return TokenPercentiles(p50=round(lengths.p50), p95=round(lengths.p95), p99=round(lengths.p99))
+    return status.Lengths(p50=round(lengths.p50), p95=round(lengths.p95), p99=round(lengths.p99))
 
 
 def _nice(value: float) -> int:

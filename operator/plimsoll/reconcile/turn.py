@@ -272,6 +272,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         adapters=spec.adapters,
         config_map=plan_ref(deployment.namespace, deployment.name).name if decision.kept.plan else None,
         control=decision.kept.control,
+        declared=spec.workload,
         safe_retry="" if decision.kept.retry is None else decision.kept.retry.sentence,
         live=None if seen.direction is None else seen.direction.told,
         awake="" if seen.direction is None else seen.direction.awake,

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.status import Condition, ScalingStep, TuningStep
+from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.record import SCALE, Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory, Step
@@ -28,8 +29,8 @@ State = Literal[
 ]
 
 
-def live_status(record: Record) -> dict[str, Any]:
-    """Fields of the status that are to change. A field of which nothing is known is left out; a retune that is over is None."""
+def live_status(record: Record, declared: Workload | None = None) -> dict[str, Any]:
+    """Fields of the status that are to change; `declared` stands beside what was seen of traffic. A field of which nothing is known is left out; a retune that is over is None."""
     scalings = [act for act in record.acts if act.what == SCALE]
     found: dict[str, Any] = {
         "scaling_history": tuple(
@@ -48,7 +49,7 @@ def live_status(record: Record) -> dict[str, Any]:
     if scalings:
         found["last_scale_time"] = timestamp(scalings[0].at)
     if record.observed.since is not None and record.observed.requests >= 1:
-        seen = status_of(record.observed)
+        seen = status_of(record.observed, declared)
         found["observed"] = seen.model_copy(update={"since": timestamp(record.observed.since)})
     return found
 

@@ -9,6 +9,7 @@ from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.features import Adapters
 from plimsoll.api.v1alpha1.status import RampStatus
+from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.decision import Told
 from plimsoll.control.record import Record
 from plimsoll.control.rollout import Rollout
@@ -58,6 +59,8 @@ class Story:
     image: str | None = None
     control: Record | None = None
     """What the control loop decided and remembers."""
+    declared: Workload | None = None
+    """The workload that plans are made for: as declared, presets and defaults merged in."""
     live: tuple[Told, ...] | None = None
     """Conditions that the control loop decides; None: it has not looked yet."""
     awake: str = ""

@@ -79,7 +79,7 @@ def status_after(story: Story, before: LLMDeploymentStatus, now: str) -> LLMDepl
         asked_for = (*story.model_names, *loaded_names(story))
         changes["endpoint"] = Endpoint(url=story.endpoint, model_names=asked_for)
     if story.control is not None:
-        changes |= live_status(story.control)
+        changes |= live_status(story.control, story.declared)
     kept = {name: getattr(before, name) for name in before.model_fields_set if name not in changes}
     return LLMDeploymentStatus.model_validate({**kept, **{k: v for k, v in changes.items() if v is not None}})
 

@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plimsoll.api.base import ApiModel, Bool, Decimal, Int, Percent, Word, field, listing
-from plimsoll.api.v1alpha1.workload import TokenPercentiles
+from plimsoll.api.base import ApiModel, Bool, Decimal, Int, Percent, Tokens, field, listing
 
 Timestamp = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
+Short = Annotated[str, Field(max_length=63)]
+"""A word of the operator's own. What it writes is bounded; patterns guard what users write."""
 Text = Annotated[str, Field(max_length=1024)]
 Name = Annotated[str, Field(max_length=253)]
 Count = Annotated[Int, Field(ge=0)]
@@ -31,17 +32,17 @@ class Condition(ApiModel):
 class LedgerTerm(ApiModel):
     """One term of the memory ledger, for each GPU."""
 
-    name: Word = Field(
+    name: Short = Field(
         description="weights, activation, graphs, context, lora, draft, encoder, kv, headroom, ..."
     )
     bytes: Count = Field(description="Bytes of each GPU.")
-    source: Word = Field(description="exact, calibrated, learned or assumed.")
+    source: Short = Field(description="exact, calibrated, learned or assumed.")
 
 
 class Alternative(ApiModel):
     """A plan that was considered and not chosen."""
 
-    layout: Word = Field(description="Layout, as tp8-pp2.")
+    layout: Short = Field(description="Layout, as tp8-pp2.")
     gpu: Name = Field(description="GPU product, or cpu.")
     cost_per_hour: Decimal | None = field("Price of a replica.")
     reason: Text = Field(description="Why it was not chosen.")
@@ -52,17 +53,17 @@ class PlanStatus(ApiModel):
 
     digest: Annotated[str, Field(max_length=71)] = Field(description="Digest of the pinned plan.")
     config_map: Name | None = field("ConfigMap that holds the plan.")
-    layout: Word | None = field("Layout, as tp8-pp2.")
+    layout: Short | None = field("Layout, as tp8-pp2.")
     gpu: Name | None = field("GPU product, or cpu; several joined by a comma.")
     gpus_per_replica: Count | None = field("GPUs of a replica.")
     nodes_per_replica: Count | None = field("Nodes of a replica.")
-    quantization: Word | None = field("Precision of the weights.")
+    quantization: Short | None = field("Precision of the weights.")
     context_tokens: Count | None = field("Longest request.")
     max_sequences: Count | None = field("Most running requests of a replica.")
     kv_tokens: Count | None = field("Tokens that the KV pool of a replica holds.")
     utilization_percent: Percent | None = field("Share of each GPU that the engine takes.")
     verdict: Literal["Fits", "Tight", "DoesNotFit"] | None = field("What the ledger says.")
-    oom_risk: Word | None = field("Risk of running out of memory, in a word.")
+    oom_risk: Short | None = field("Risk of running out of memory, in a word.")
     cost_per_hour: Decimal | None = field("Price of all planned replicas.")
     predicted_ttft_ms: Count | None = field("Predicted p99 of the time to the first token.")
     predicted_itl_ms: Count | None = field("Predicted p99 of the gap between tokens.")
@@ -77,7 +78,7 @@ class SetStatus(ApiModel):
 
     name: Name = Field(description="Name of the set.")
     pool: Name | None = field("Pool of GPUs.")
-    layout: Word | None = field("Layout.")
+    layout: Short | None = field("Layout.")
     replicas: Count = Field(default=0, description="Replicas wanted.")
     ready: Count = Field(default=0, description="Replicas that serve.")
     state: Literal["Serving", "Starting", "Canary", "Draining", "Failed"] | None = field("What it is doing.")
@@ -100,8 +101,8 @@ class ReplicaStatus(ApiModel):
 class TuningStep(ApiModel):
     """One retune, written down before it is made."""
 
-    id: Word = Field(description="Identity of the step.")
-    setting: Word = Field(description="What is changed.")
+    id: Short = Field(description="Identity of the step.")
+    setting: Short = Field(description="What is changed.")
     before: Annotated[str, Field(max_length=63)] = Field(description="Value before.")
     after: Annotated[str, Field(max_length=63)] = Field(description="Value after.")
     state: Literal[
@@ -119,7 +120,7 @@ class ScalingStep(ApiModel):
     at: Timestamp = Field(description="When it was decided.")
     before: Count = Field(description="Replicas before.")
     after: Count = Field(description="Replicas after.")
-    reason: Word = Field(description="Why, in one stable word.")
+    reason: Short = Field(description="Why, in one stable word.")
     message: Text = Field(description="Why, with the figures that decided.")
 
 
@@ -135,8 +136,8 @@ class Endpoint(ApiModel):
 class EngineStatus(ApiModel):
     """The engine in use."""
 
-    name: Word | None = field("Engine.")
-    version: Word | None = field("Its version.")
+    name: Short | None = field("Engine.")
+    version: Short | None = field("Its version.")
     image: Annotated[str, Field(max_length=640)] | None = field("Its image, by digest when known.")
 
 
@@ -155,24 +156,38 @@ class Progress(ApiModel):
 class AdapterStatus(ApiModel):
     """One LoRA adapter, over all replicas that serve."""
 
-    name: Word = Field(description="Name of the adapter.")
+    name: Short = Field(description="Name of the adapter.")
     state: Literal["Loaded", "Loading", "Failed"] = Field(
         description="Loaded where all replicas that serve have it, Failed where one cannot load it."
     )
     loaded: Count | None = field("Replicas that have it as it is declared.")
     replicas: Count | None = field("Replicas that serve, and should have it.")
-    reason: Word | None = field("Why not, in one stable word.")
+    reason: Short | None = field("Why not, in one stable word.")
     message: Text | None = field("Why not, in one sentence, with the remedy.")
 
 
-class ObservedWorkload(ApiModel):
-    """Traffic as measured, beside what spec.workload declares."""
+class Lengths(ApiModel):
+    """Percentiles of a length in tokens. The operator writes them, so no rule of spec.workload guards them again."""
 
-    input_tokens: TokenPercentiles | None = field("Lengths of prompts.")
-    output_tokens: TokenPercentiles | None = field("Lengths of answers.")
+    p50: Tokens | None = field("Half are at most this long.")
+    p95: Tokens | None = field("95 of 100 are at most this long.")
+    p99: Tokens | None = field("99 of 100 are at most this long.")
+
+
+class DeclaredWorkload(ApiModel):
+    """What spec.workload says of traffic, presets and the admin's defaults merged in. What nobody says is left out."""
+
+    input_tokens: Lengths | None = field("Lengths of prompts.")
+    output_tokens: Lengths | None = field("Lengths of answers.")
     shared_prefix_percent: Percent | None = field("Share of prompt tokens found in the prefix cache.")
     concurrency: Count | None = field("Requests in flight at the peak.")
     requests_per_second: Decimal | None = field("Arrival rate at the peak.")
+
+
+class ObservedWorkload(DeclaredWorkload):
+    """Traffic as measured, in the fields in which it is declared."""
+
+    declared: DeclaredWorkload | None = field("The same as declared, presets and defaults merged in.")
     burstiness: Decimal | None = field("Variance of arrivals, over that of independent ones.")
     since: Timestamp | None = field("Begin, moved on by each time that nobody watched.")
 
@@ -188,7 +203,7 @@ class Accuracy(ApiModel):
 class RampStatus(ApiModel):
     """What became of the last ramp that was handed in."""
 
-    record: Word = Field(description="Digest of the record.")
+    record: Short = Field(description="Digest of the record.")
     taken: Bool = Field(description="Whether plans learn from it.")
     message: Text = Field(description="What it taught, or why it was refused.")
     at: Timestamp | None = field("When that was decided.")
