@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
 from plimsoll.control.capacity import capacity_of
 from plimsoll.control.latencies import Latencies
 from plimsoll.control.signals import LATENCY_S, Signals
-from plimsoll.control.workload import Lengths, Observed, better_declaration, observe, status_of
+from plimsoll.control.workload import Lengths, Observed, better_declaration, bursts_of, observe, status_of
 from plimsoll.planning import codec
 from tests.control.situations import NOW, saying, spread
 from tests.planning.asking import LLAMA, QWEN_32B, deployment, planned, pool
@@ -336,3 +336,45 @@ def test_prompts_that_do_not_fit_into_the_declared_context_have_a_larger_one_pro
     told = better_declaration(near, declared, _Plan(3000), Planner())  # type: ignore[arg-type]
     assert told is not None
     assert "with inputTokens p50 900, p95 8191, p99 8191" in told.message
+
+
+@pytest.mark.parametrize(
+    ("declared", "seen", "is_told"),
+    [
+        (DECLARED, {"burstiness": 6.0}, True),
+        (DECLARED, {"burstiness": 1.9}, False),
+        (DECLARED, {"burstiness": 6.0, "requests": 900.0}, False),
+        (DECLARED, {"burstiness": 6.0, "since": NOW - 600}, False),
+        (DECLARED.model_copy(update={"requests_per_second": None}), {"burstiness": 6.0}, False),
+        (Workload(concurrency=90), {"burstiness": 6.0}, False),
+    ],
+    ids=["bursts", "chance", "few requests", "a short look", "no load declared", "declared as in flight"],
+)
+def test_where_requests_come_in_bursts_that_a_declared_rate_says_nothing_of_it_is_told_what_to_declare(
+    declared, seen, is_told
+):
+    found = status_of(replace(SEEN, **seen), declared).advice
+    assert (found is not None) is is_told
+    if found is not None:
+        assert found == bursts_of(replace(SEEN, burstiness=9.0), declared), "no word changes with each look"
+        assert (
+            'declare the rate of the bursts as workload.requestsPerSecond, above "12", or set scaling.min'
+            in found
+        )
+
+
+def test_another_declaration_is_told_with_bursts_that_it_would_not_plan_for_either():
+    far = replace(
+        SEEN,
+        burstiness=6.0,
+        peak_rate=40.0,
+        peak_inflight=900,
+        prompt=Lengths(p50=6000, p95=20_000, p99=30_000),
+    )
+    told = better_declaration(far, DECLARED, _Plan(3000), Planner())  # type: ignore[arg-type]
+    assert told is not None
+    assert 'requestsPerSecond "40"' in told.message
+    assert 'requestsPerSecond, above "40", or set scaling.min' in told.message
+    even = better_declaration(replace(far, burstiness=1.0), DECLARED, _Plan(3000), Planner())  # type: ignore[arg-type]
+    assert even is not None
+    assert "bursts" not in even.message

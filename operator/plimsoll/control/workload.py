@@ -34,6 +34,9 @@ WATCHED_S: Final = 3600.0
 REQUESTS_LEAST: Final = 1000.0
 QUIET_S: Final = DAY_S
 """How long it must have been watched before less is proposed: a quiet night says nothing of the morning."""
+BURSTY: Final = 2.0
+"""Burstiness from which queues are clearly longer than those of plans, which take it as 1: they grow with the mean of it and the spread of
+what requests take, so by half here."""
 APART: Final = 0.25
 """By which share the seen and the declared figure may differ for the declaration to be right."""
 MOST_TOKENS: Final = 2**24
@@ -122,7 +125,25 @@ def status_of(observed: Observed, declared: Workload | None = None) -> ObservedW
         requests_per_second=_decimal(observed.peak_rate),
         # Of arrivals that nobody counts nothing is known, not that they are even.
         burstiness=None if observed.peak_rate is None else _decimal(round(observed.burstiness, 1)),
+        advice=None if declared is None else bursts_of(observed, declared),
     )
+
+
+def bursts_of(observed: Observed, declared: Workload) -> str | None:
+    """What helps where a declared rate is planned for and arrivals are in bursts, of which no plan knows. In words without a figure, which
+    would be others at each look."""
+    rate = declared.requests_per_second
+    if rate is None or not _is_enough(observed) or observed.burstiness < BURSTY:
+        return None
+    return (
+        "requests come in bursts, and plans take them as coming independently (burstiness 1): more wait, and for longer, than is planned for; "
+        f'declare the rate of the bursts as workload.requestsPerSecond, above "{rate}", or set scaling.min'
+    )
+
+
+def _is_enough(observed: Observed) -> bool:
+    """Whether so much was seen that anything may be proposed."""
+    return observed.watched_s >= WATCHED_S and observed.requests >= REQUESTS_LEAST
 
 
 def better_declaration(
@@ -137,9 +158,9 @@ def better_declaration(
 
     `numbered`: the plan says how many replicas there are, and neither live traffic nor a person does.
     """
-    watched = observed.watched_s
-    if watched < WATCHED_S or observed.requests < REQUESTS_LEAST:
+    if not _is_enough(observed):
         return None
+    watched = observed.watched_s
     proposed, changes = _proposed(observed, declared)
     if not changes:
         return None
@@ -154,6 +175,8 @@ def better_declaration(
     message = f"the traffic is not the declared one; with {', '.join(changes)} in spec.workload the plan would be {sets}"
     if otherwise:
         message += f", with {otherwise}"
+    if bursts := bursts_of(observed, proposed):
+        message += f"; {bursts}"
     return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
 
 

@@ -189,6 +189,7 @@ class ObservedWorkload(DeclaredWorkload):
 
     declared: DeclaredWorkload | None = field("The same as declared, presets and defaults merged in.")
     burstiness: Decimal | None = field("Variance of arrivals, over that of independent ones.")
+    advice: Text | None = field("What plans do not reckon with, and what helps.")
     since: Timestamp | None = field("Begin, moved on by each time that nobody watched.")
 
 
