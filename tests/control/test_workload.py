@@ -147,7 +147,7 @@ class Planner:
 
 class _Plan:
     def __init__(self, size):
-        self.sets = (_Set(size),)
+        self.sets, self.replicas = (_Set(size),), 1
 
 
 class _Set:

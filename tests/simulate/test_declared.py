@@ -1,11 +1,15 @@
 """What is said of the plan that another declaration would give, beside what was played."""
 
+from array import array
 from dataclasses import replace
 
 import pytest
 
+from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
+from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
-from plimsoll.simulate.declared import Better, beside
+from plimsoll.simulate.declared import UNJUDGED, Better, beside, better_plan
+from tests.control.test_workload import Planner, _Plan
 from tests.simulate.test_advice import PLENTY, constant, result
 
 BETTER = Better(message="the plan would be 2 x tp1 on H100", replicas=2)
@@ -34,3 +38,36 @@ def test_the_number_that_was_found_on_the_trace_is_told_apart_from_that_of_the_p
 def test_what_has_no_number_of_its_own_is_told_as_it_is():
     assert beside(replace(BETTER, replicas=None), PLENTY, [constant(99.1, 96.0)]) == BETTER.message
     assert beside(BETTER, replace(PLENTY, fixed=True), [constant(99.1, 96.0)]) == BETTER.message
+
+
+BURSTS = Arrivals(
+    trace="bursts",
+    at=array("d", [1200.0 * burst + place / 10 for burst in range(6) for place in range(1200)]),
+    inputs=array("q", [900, 9000] * 3600),
+    outputs=array("q", [200, 500] * 3600),
+    prefixes=None,
+    span_s=7200.0,
+)
+"""Two minutes of ten a second, every twenty minutes."""
+DECLARED = Workload(input_tokens=TokenPercentiles(p50=100, p95=200), requests_per_second="2.8")
+
+
+def test_the_rate_of_a_trace_is_taken_over_two_minutes_as_the_operator_does():
+    planner = Planner()
+    told = better_plan(BURSTS, DECLARED, _Plan(200), planner)  # type: ignore[arg-type]
+    assert told is not None
+    assert [one.requests_per_second for one in planner.asked] == ["10"]
+
+
+def test_that_a_declared_number_of_requests_in_flight_is_not_judged_is_said():
+    """How many are in flight follows from how fast they are answered, which no trace knows."""
+    crowd = DECLARED.model_copy(update={"requests_per_second": None, "concurrency": 4})
+    other = better_plan(BURSTS, crowd, _Plan(200), Planner())  # type: ignore[arg-type]
+    assert other is not None
+    assert other.message.endswith(f"; {UNJUDGED}")
+    same = Workload(
+        input_tokens=TokenPercentiles(p50=900, p95=9000, p99=9000),
+        output_tokens=TokenPercentiles(p50=200, p95=500, p99=500),
+        concurrency=4,
+    )
+    assert better_plan(BURSTS, same, _Plan(9000), Planner()) == Better(message=UNJUDGED)  # type: ignore[arg-type]

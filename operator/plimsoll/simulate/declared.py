@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from plimsoll.api.v1alpha1.workload import Workload
+from plimsoll.control.signals import RATE_S
 from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declaration
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.plan import Plan, Severity
@@ -13,6 +15,8 @@ from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.status.findings import sentence
+
+UNJUDGED: Final = "workload.concurrency is not judged by a trace, which knows when requests come and not how long they are in flight"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +32,21 @@ class Better:
 def better_plan(
     arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan]
 ) -> Better | None:
-    """What the operator would say, had it watched this traffic for as long as it wants to; None where nothing else is to be declared."""
+    """What the operator would say, had it watched this traffic for as long as it wants to; None where nothing else is to be declared.
+
+    Only a declared number of requests in flight it judges by what the engines have, which is said.
+    """
+    found = _found(arrivals, declared, plan, replan)
+    if declared.concurrency is None:
+        return found
+    return (
+        Better(message=UNJUDGED) if found is None else replace(found, message=f"{found.message}; {UNJUDGED}")
+    )
+
+
+def _found(
+    arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan]
+) -> Better | None:
     asked: list[Workload] = []
     made: list[Plan] = []
 
@@ -73,7 +91,7 @@ def _seen(arrivals: Arrivals) -> Observed:
         prompt=lengths(arrivals.inputs),
         output=lengths(arrivals.outputs),
         requests=float(len(arrivals)),
-        peak_rate=arrivals.busiest(),
+        peak_rate=arrivals.busiest(RATE_S),
     )
 
 
