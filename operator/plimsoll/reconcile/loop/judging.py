@@ -6,6 +6,7 @@ Everything that it starts from was gathered before, and what follows from it is 
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -67,11 +68,11 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
     # Also of those of which nothing can be decided: what they try is there all the same.
     found, retuning = {}, {**tick.retuning, **retuning_gpus(cases)}
     slower = max(1, round(SLOWER_S / tick.law.tick_s)) if len(met) > LARGE else 1
-    for place, decision in enumerate(decisions):
+    for decision in decisions:
         try:
             case, signals, situation = met[decision.name]
             scaled = _scaled(tick, case, decision, signals, situation)
-            if (place + tick.number) % slower == 0:
+            if is_due(decision.name, tick.number, slower):
                 scaled = retuned(tick, case, scaled, signals, retuning)
             else:
                 scaled = unlooked(tick, case, scaled)
@@ -79,6 +80,11 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
         except Exception as error:  # noqa: BLE001 - as above
             _spoiled(decision.name, error)
     return found
+
+
+def is_due(key: str, number: int, every: int) -> bool:
+    """Whether this tick is one of the deployment's, of which it has one in so many, whoever comes and goes beside it."""
+    return (zlib.crc32(key.encode()) + number) % every == 0
 
 
 def _spoiled(key: str, error: Exception) -> None:
