@@ -242,15 +242,16 @@ def test_a_run_that_was_stopped_in_the_midst_of_a_line_goes_on_from_the_whole_on
     assert [whole["scored", "cell 1"], whole["scored", "cell 3"]] == [[1, 2], [5]]
 
 
-@pytest.mark.parametrize("room", ["control", "load", "simulate"])
+@pytest.mark.parametrize("file", ["control/part.py", "simulate/part.yaml", "cli/fleets.py", "names.py"])
 def test_a_law_or_a_world_that_is_edited_is_another_program(
-    room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = tmp_path / room / "part.py"
-    part.parent.mkdir()
+    part = tmp_path / file
+    part.parent.mkdir(exist_ok=True)
     part.write_text("target = 0.8")
     monkeypatch.setattr(plimsoll, "__file__", str(tmp_path / "__init__.py"))
     before = autoscaling_kept.program()
+    (tmp_path / "names.pyc").write_text("made by whoever runs it")
     assert autoscaling_kept.program() == before
     part.write_text("target = 0.7")
     assert autoscaling_kept.program() != before
