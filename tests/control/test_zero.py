@@ -99,7 +99,7 @@ def test_the_last_one_stays_while_anybody_asks_or_anything_comes(asked: Situatio
 
 def why(asked: Situation, **memory: Any) -> str:
     (role,) = after(asked, memory=known(**memory)).roles
-    return role.awake
+    return role.awake.why
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_the_reason_is_the_same_while_the_same_keeps_it_awake() -> None:
         for idle, said in zip((600.0, 100.0), still, strict=True):
             scene = quiet(zero=replace(IDLE, idle_s=idle + later))
             (role,) = decide(now=NOW + later, situation=scene, memory=known()).roles
-            assert role.awake == said
+            assert role.awake.why == said
 
 
 def noted(at: float | None, *, asked_at: float) -> Zero:

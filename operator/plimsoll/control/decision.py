@@ -70,6 +70,20 @@ class Need:
     lead_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Awake:
+    """Why one that may sleep does not. It says until when or what has to change, and not for how long it has been so, as whoever tells of it
+    writes it down at each change."""
+
+    why: str = ""
+    """Empty where nothing is to be said."""
+    condition: str = ""
+    """The type of the condition that `why` refers to; empty where it refers to none."""
+
+
+SAYS_NOTHING: Final = Awake()
+
+
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleDecision:
@@ -86,9 +100,8 @@ class RoleDecision:
     need: Need = Need()
     early: bool = False
     """Whether replicas stay only because it is too early for them to go."""
-    awake: str = ""
-    """Why it does not sleep now, where it may sleep and does not. It says until when or what has to change, and not for how long it has been
-    so, as whoever tells of it writes it down at each change."""
+    awake: Awake = SAYS_NOTHING
+    """Why it does not sleep now, where it may sleep and does not."""
 
     @property
     def wished(self) -> Mapping[str, int]:

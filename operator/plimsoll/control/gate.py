@@ -78,7 +78,11 @@ def lasting(told: Told, since: float, now: float, law: Law) -> Told:
 
 
 def lasting_since(message: str) -> float | None:
-    """Since when metrics are missing by a message that `lasting` wrote; None where it is no such message."""
+    """Since when metrics are missing by a message that `lasting` wrote; None where it is no such message.
+
+    The status is the one place that is written in an outage: to keep the time in the record as well would be a second write for each
+    deployment of the fleet, at its begin and at its end, and the condition's own time is of when it was told, a minute later.
+    """
     said = message.removeprefix("since ").split(" ", 3)
     try:
         return datetime.strptime(" ".join(said[:3]), MINUTE).replace(tzinfo=UTC).timestamp()

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Final
 
 from plimsoll import names
-from plimsoll.control.decision import Told
+from plimsoll.control.decision import SAYS_NOTHING, Awake, Told
 from plimsoll.control.learning import lead_s
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import ReplicaState, Role, Zero
@@ -23,7 +23,9 @@ from plimsoll.facts.spans import minute
 STARTS_IMMUNE = 3
 """A replica that was woken stays for so many start-ups at least: else one that takes minutes to come is gone before it paid."""
 NOBODY_KNOWS: Final = "the wake query has no answer, so nobody knows who asks"
-METRICS_MISSING: Final = "metrics are missing, as MetricsAvailable says, so nobody knows who asks"
+METRICS_MISSING: Final = Awake(
+    "metrics are missing, as MetricsAvailable says, so nobody knows who asks", names.METRICS
+)
 QUIET_SHARE: Final = 0.5
 """Part of the time for which nobody must have asked, after which it is told since when nobody has."""
 MINUTE_S: Final = 60
@@ -94,14 +96,14 @@ def _once(zero: Zero) -> str:
     return f"it sleeps once nobody has asked for {long(zero.after_s)}"
 
 
-def why_awake(turn: Turn, memory: RoleMemory, told: Iterable[Told]) -> str:
-    """Why one with replicas does not sleep now; empty where nobody lets it sleep. `told`: the conditions of this look."""
+def why_awake(turn: Turn, memory: RoleMemory, told: Iterable[Told]) -> Awake:
+    """Why one with replicas does not sleep now; nothing where nobody lets it sleep. `told`: the conditions of this look."""
     zero, bounds = turn.situation.zero, turn.role.bounds
     if zero is None or bounds.min > 0 or bounds.pause is not None or bounds.fixed is not None:
-        return ""
+        return SAYS_NOTHING
     if turn.situation.busy is not None:
-        return turn.situation.busy
+        return Awake(turn.situation.busy)
     if any(one.type == names.METRICS and one.status == "False" for one in told):
         return METRICS_MISSING
     verdict = may_sleep(zero, turn.role, memory, now=turn.now, lead=lead_s(memory, turn.role, turn.law))
-    return "more replicas are asked for" if verdict.answer else verdict.why
+    return Awake("more replicas are asked for" if verdict.answer else verdict.why)

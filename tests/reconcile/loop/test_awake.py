@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pytest
 
+from plimsoll import names
 from plimsoll.api.conditions import set_condition
-from plimsoll.control.decision import Told
+from plimsoll.control.decision import SAYS_NOTHING, Awake, Told
 from plimsoll.control.zero import METRICS_MISSING
 from plimsoll.prometheus.wakes import Woken
 from plimsoll.reconcile.loop.controlling import Control
@@ -62,11 +63,11 @@ def test_one_that_is_asked_now_and_then_is_not_written_at_each_request(asks_s: i
 def test_a_reason_that_comes_and_goes_is_not_told() -> None:
     patience = Patience()
     told = {
-        patience.told_awake("replicas are starting" if tick % 4 == 3 else ONCE, 15.0 * tick)
+        patience.told_awake(Awake("replicas are starting" if tick % 4 == 3 else ONCE), 15.0 * tick)
         for tick in range(40)
     }
     assert told == {ONCE}
-    assert patience.told_awake("", 700.0) == ""
+    assert patience.told_awake(SAYS_NOTHING, 700.0) == ""
 
 
 @pytest.mark.parametrize("interval_s", [TICK, 300.0])
@@ -81,7 +82,7 @@ def test_it_is_not_said_that_metrics_available_says_what_it_does_not_say_yet(int
         stage.now += interval_s
         asyncio.run(control.tick())
         direction = world.directions[KEY]
-        says = direction.awake == METRICS_MISSING
+        says = direction.awake == METRICS_MISSING.why
         said.add(says)
         assert not says or conditions(direction)["MetricsAvailable"][0] == "False"
     assert said == {True, False}
@@ -137,3 +138,20 @@ def test_it_is_told_no_more_while_its_spec_cannot_be_planned(monkeypatch: pytest
     names_a_preset_that_is_gone(stage, world, monkeypatch)
     stage.run(control, world, 4)
     assert world.directions[KEY].awake == ""
+
+
+def test_that_metrics_are_missing_is_over_at_once_also_for_a_program_that_begins() -> None:
+    """By what names the condition, whatever its words."""
+    gone = Told(names.METRICS, "False", "Missing", "m")
+    missing = Awake("nobody knows, as MetricsAvailable says", names.METRICS)
+    patience = Patience()
+    assert patience.told_awake(missing, 0.0, [gone]) == missing.why
+    assert patience.told_awake(Awake(ONCE), 15.0, [gone]) == missing.why, "it has not lasted"
+    assert patience.told_awake(Awake(ONCE), 30.0) == ONCE
+    stage, world, control = staged(scaling=QUERY)
+    stage.run(control, world, 4)
+    world.directions[KEY] = replace(world.directions[KEY], told=(gone,), awake=missing.why)
+    in_the_status(stage, world)
+    begun = Patience.of(stage.asked.deployment)
+    assert begun.told_awake(Awake(ONCE), 45.0, [gone]) == missing.why
+    assert begun.told_awake(Awake(ONCE), 60.0) == ONCE

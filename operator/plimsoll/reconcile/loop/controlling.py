@@ -138,7 +138,7 @@ class Control:
             law=self._law,
             same_number=before is not None and before.record.replicas == found.record.replicas,
         )
-        awake_before = known.patience.awake
+        awake_before = known.patience.awake.why
         awake = known.patience.told_awake(found.awake, now, told)
         if found.news:
             self._world.books.decided(found.news)

@@ -13,7 +13,7 @@ from typing import Final
 from plimsoll import names
 from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
-from plimsoll.control.decision import Told
+from plimsoll.control.decision import SAYS_NOTHING, Awake, Told
 from plimsoll.control.gate import (
     FRESH,
     OF_REPLICAS,
@@ -25,7 +25,6 @@ from plimsoll.control.gate import (
 )
 from plimsoll.control.law import Law
 from plimsoll.control.signals import LATENCY_S
-from plimsoll.control.zero import METRICS_MISSING
 from plimsoll.kube.times import seconds
 from plimsoll.status.live import awake_said
 
@@ -69,34 +68,34 @@ class Patience:
     """Since when latencies have been found, again and again, to be beyond what any number of replicas would keep."""
     missed_at: float | None = None
     """When they were last found to be."""
-    awake: str = ""
+    awake: Awake = SAYS_NOTHING
     """Why it does not sleep, as last told."""
-    other: str = ""
+    other: Awake = SAYS_NOTHING
     other_since: float = 0.0
     """What is found in its place, and since when."""
 
     @classmethod
     def of(cls, deployment: LLMDeployment) -> Patience:
         """As its status tells it to a program that has just begun."""
-        return cls(dark_since=_dark_since(deployment), awake=awake_said(deployment.status.conditions))
+        return cls(dark_since=_dark_since(deployment), awake=_awake_of(deployment))
 
     def asked_anew(self) -> None:
         """Its spec is another one: what limited the old one, and what that promised, says nothing of it."""
         self.limited_at = self.missed_since = self.missed_at = None
-        self.awake = ""
+        self.awake = SAYS_NOTHING
 
-    def told_awake(self, found: str, now: float, told: Iterable[Told] = ()) -> str:
+    def told_awake(self, found: Awake, now: float, told: Iterable[Told] = ()) -> str:
         """Why it does not sleep, as may be told now: another reason once it has lasted. One that names a condition is so for as long as
         that is `told`."""
-        missing = any(one.type == names.METRICS and one.status == "False" for one in told)
-        if found == METRICS_MISSING and not missing:
+        failing = {one.type for one in told if one.status == "False"}
+        if found.condition and found.condition not in failing:
             found = self.awake
-        over = self.awake == METRICS_MISSING and not missing
+        over = self.awake.condition and self.awake.condition not in failing
         if found != self.other:
             self.other, self.other_since = found, now
-        if not found or not self.awake or over or abs(now - self.other_since) >= AWAKE_S:
+        if not found.why or not self.awake.why or over or abs(now - self.other_since) >= AWAKE_S:
             self.awake = found
-        return self.awake
+        return self.awake.why
 
     def told(
         self, found: Iterable[Told], last: Iterable[Told], *, now: float, law: Law, same_number: bool
@@ -176,6 +175,14 @@ def _patience_s(reason: str, law: Law) -> float:
 def _earlier(since: float | None, now: float) -> float:
     """A moment that is still to come was noted before a clock was put back: it counts as now."""
     return now if since is None else min(since, now)
+
+
+def _awake_of(deployment: LLMDeployment) -> Awake:
+    """Why its status says that it does not sleep. While metrics are missing that is why, unless it is something that ends by itself too."""
+    conditions = deployment.status.conditions
+    metrics = get_condition(conditions, names.METRICS)
+    is_missing = metrics is not None and metrics.status == "False"
+    return Awake(awake_said(conditions), names.METRICS if is_missing else "")
 
 
 def _dark_since(deployment: LLMDeployment) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.control.decision import Told
+from plimsoll.control.decision import SAYS_NOTHING, Awake, Told
 from plimsoll.control.latencies import Spreads, latencies_of
 from plimsoll.control.law import Law
 from plimsoll.control.record import Record
@@ -65,7 +65,7 @@ class Judged:
     told: tuple[Told, ...] = ()
     reason: str = ""
     """Why this number of replicas."""
-    awake: str = ""
+    awake: Awake = SAYS_NOTHING
     """Why it does not sleep, where it may and does not."""
     why_not: str = ""
     """Why no setting is changed, though something is wrong."""
