@@ -185,9 +185,9 @@ def test_a_retune_of_one_set_counts_what_the_others_carry_in_replicas_of_its_own
     stage.load = 400.0
     stage.run(control, world, 20)
     assert stage.by_gpu == {CHEAP: 2, DEAR: 3}
+    look = looked_at(stage, world, control, monkeypatch)
     wanted = control._knows.known[KEY].record.memory.of("serve").wanted
     assert wanted is not None
-    look = looked_at(stage, world, control, monkeypatch)
     assert look.about == f"tp1 on {DEAR}"
     assert look.kind.startswith(f"{look.about} running ")
     plan = stage.decision.kept.plan

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 
 from plimsoll import names
 from plimsoll.control.copying import replace
-from plimsoll.control.decision import is_limited
-from plimsoll.control.demand import beside
 from plimsoll.control.gate import gate_of
-from plimsoll.control.learning import lead_s
 from plimsoll.control.record import Record, acts_of
 from plimsoll.control.retune import Scene, Turned, abandoned, advance
+from plimsoll.control.retune.beside_scaling import beside_scaling
 from plimsoll.control.retune.scene import named
 from plimsoll.control.retune.steps import kind_of
 from plimsoll.control.signals import Signals
-from plimsoll.control.situation import Role, ServingSet, claim_of
+from plimsoll.control.situation import ServingSet, claim_of
 from plimsoll.control.workload import observe
 from plimsoll.facts.serving import Serving
 from plimsoll.reconcile.loop.situations import busy_of, serving_set
@@ -104,21 +102,14 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
     lead, spec = _lead(subject, record)
     tried = subject.changed
     ground = tick.grounds.for_set(lead)
-    data = gate_of(signals, tick.law).retunes
-    if tried is not None or len(case.serving.sets) > 1:
-        signals = tick.signals(case, [lead.name])
-    role = record.memory.of(ROLE)
-    each, others = 1.0, 0.0
-    if len(subject.sets) > 1:
-        # The load is counted in replicas of the plan's first set.
-        each, others = beside(tick.sets.of(subject, case.serving, tick.grounds), lead.name)
+    several = tried is not None or len(case.serving.sets) > 1
     serving = _of(lead, case.serving, tick)
     # The plan's entry is what a step is about: a set's name holds fields of the user's too.
     serving = replace(serving, name=lead.digest)
     wish = so_far.record.replicas
-    more = subject.autoscaled and subject.most is not None and wish is not None and wish < subject.most
+    grows = subject.autoscaled and subject.most is not None and wish is not None and wish < subject.most
     cleared = record.noted.get(names.ANNOTATION_RESET)
-    return Scene(
+    scene = Scene(
         now=tick.now,
         jumped_s=_jumped(tick, case),
         name=subject.key,
@@ -127,7 +118,7 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         knobs=lead.knobs,
         planned=lead.before,
         serving=serving,
-        signals=signals,
+        signals=tick.signals(case, [lead.name]) if several else signals,
         changed=None if tried is None else _of(tried, case.serving, tick),
         changed_signals=None if tried is None else tick.signals(case, [tried.name]),
         window=tick.window,
@@ -137,19 +128,23 @@ def _scene(tick: Tick, case: Case, so_far: Judged, signals: Signals, retuning: M
         restarts=tick.config.restarts,
         spec=spec,
         serves=lead.name,
-        wants_more=role.over_since is not None,
-        wanted=role.wanted / each if subject.autoscaled and role.wanted is not None else None,
-        beside=others,
-        more_replicas=more and not is_limited(so_far.told) and _has_room(tick, subject),
         free_replicas=_further(tick, subject, serving, ground.replicas, retuning),
-        start_s=lead_s(role, Role(sets=(serving,), signals=signals), tick.law),
-        data=data,
         busy=busy_of(subject, case.serving),
-        scaled_at=role.up_at,
         scaled=wish is not None and (wish != case.asked_before or so_far.record.shares != record.shares),
         fleet_gpus=tick.grounds.gpus,
         fleet_retuning=sum(gpus for key, gpus in retuning.items() if key != subject.key),
         cleared_at=None if cleared is None or not cleared.at else cleared.at,
+    )
+    return beside_scaling(
+        scene,
+        role=so_far.record.memory.of(ROLE),
+        told=so_far.told,
+        sets=tick.sets.of(subject, case.serving, tick.grounds) if len(subject.sets) > 1 else (serving,),
+        name=lead.name if len(subject.sets) > 1 else serving.name,
+        signals=signals,
+        law=tick.law,
+        counted=subject.autoscaled,
+        more=grows and _has_room(tick, subject),
     )
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plimsoll.control.decision import Decision, is_limited
-from plimsoll.control.demand import beside
-from plimsoll.control.gate import gate_of
+from plimsoll.control.decision import Decision
 from plimsoll.control.law import Law
-from plimsoll.control.learning import lead_s
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.record import Act, acts_of
 from plimsoll.control.retune import Effect, RetuneMemory, Scene, advance, effect_of
+from plimsoll.control.retune.beside_scaling import beside_scaling
 from plimsoll.control.retune.scene import KNOBS
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals, signals_of
-from plimsoll.control.situation import Capacity, ReplicaState, Role, ServingSet, Slo
+from plimsoll.control.situation import Capacity, ReplicaState, ServingSet, Slo
 from plimsoll.simulate.policies.base import View
 from plimsoll.simulate.tuning import Try, Tunable, Variant
 
@@ -59,18 +57,17 @@ class Retuning:
         *,
         about: str,
         signals: Signals,
-        role: RoleMemory,
+        role: RoleMemory,  # noqa: ARG002 - given by the law beside it
         decision: Decision,
         most: int,
         room: bool,
     ) -> Try | None:
         """One look at the set at `place`, of which at most `most` replicas find devices; returns the change that is to be tried.
 
-        `signals` are of all replicas, and `role` is what was remembered before the decision. `room`: one more replica of any set would
-        find devices.
+        `signals` are of all replicas. `role` is what was remembered before the decision; what counts is what the decision remembers, as in the
+        operator. `room`: one more replica of any set would find devices.
         """
         serving, tunable = sets[place], self._tunables[place]
-        each, others = beside(tuple(sets), serving.name)
         wish = decision.roles[0].replicas
         taken = sum(one.scheduled is not None for one in serving.replicas)
         effect = effect_of(self._memory)
@@ -93,17 +90,21 @@ class Retuning:
             consent=tunable.consent,
             has_watermark=tunable.has_watermark,
             restarts=tunable.restarts,
-            wants_more=role.over_since is not None,
-            wanted=None if tunable.fixed or role.wanted is None else role.wanted / each,
-            beside=others,
-            more_replicas=wish < view.most and not is_limited(decision.conditions) and room,
             free_replicas=max(0, most - taken),
-            start_s=lead_s(role, Role(sets=(plain,), signals=signals), self._law),
-            data=gate_of(signals, self._law).retunes,
             busy=None if self._moving is None else "a rollout",
-            scaled_at=role.up_at,
             scaled=wish != view.told,
             fleet_gpus=most * serving.gpus,
+        )
+        scene = beside_scaling(
+            scene,
+            role=decision.memory.of(decision.roles[0].role),
+            told=decision.conditions,
+            sets=sets,
+            name=serving.name,
+            signals=signals,
+            law=self._law,
+            counted=not tunable.fixed,
+            more=wish < view.most and room,
         )
         turned = advance(scene, self._memory)
         self.acts = acts_of(view.now, self._memory, turned, about)
