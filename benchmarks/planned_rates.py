@@ -27,6 +27,7 @@ from plimsoll.facts.snapshot import read_snapshot
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.planner import PlanFacts, plan
 from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.fidelity import belief_error
 from plimsoll.simulate.from_plan import scenario_of
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.scenario import Scenario
@@ -81,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not options.json:
             print(_told(row), flush=True)
     if options.json:
-        print(json.dumps({"rows": [asdict(row) for row in rows]}))
+        print(json.dumps({"rows": [asdict(row) for row in rows], "error": belief_error()}))
         return
     kept = [row for row in rows if not row.told_late and row.simulated]
     for name in ("typical", "planned"):
@@ -90,6 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{name} / simulated, {len(kept)} plans: {ratios[0]:.2f} to {ratios[-1]:.2f}, median {statistics.median(ratios):.2f}"
         )
     print(f"{len(rows) - len(kept)} plans say that not all of slo can be kept")
+    print(belief_error())
 
 
 def _rows(seeds: int) -> Iterator[Row]:
