@@ -12,6 +12,8 @@ GENERATORS := plimsoll.api.generate plimsoll.kube.rbac plimsoll.alerts.generate
 OBSERVATIONS ?=
 LATENCIES ?=
 TRACES ?=
+# What takes the real engine and real nodes is measured only where it is asked for.
+REAL ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -87,20 +89,33 @@ generate: setup ## write the generated files again (CRD, reference, the chart's 
 	@set -e; for module in $(GENERATORS); do echo "$$module"; $(BIN)/python -m "$$module"; done
 	$(BIN)/python charts/generate.py
 
-bench: setup ## run the benchmarks; OBSERVATIONS=FILE LATENCIES=FILE TRACES=FILES BENCH_FLAGS=--json
+# In the order of how long they take: seconds to minutes each, but for traces (hours, by their number) and what REAL=1 adds, which brings up
+# clusters and serves with the real engine until a retune has been judged.
+bench: setup ## run the benchmarks, for minutes (traces take hours); OBSERVATIONS=FILE LATENCIES=FILE TRACES=FILES REAL=1 BENCH_FLAGS=--json
+	@set -x; $(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/planned_rates.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/longest_gap.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/testbed.py $(BENCH_FLAGS)
+	@set -x; $(BIN)/python benchmarks/control_scale.py $(BENCH_FLAGS)
 	$(call measured,kv_accuracy,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
 	$(call measured,learning,OBSERVATIONS,rows of engine start-ups: model and GPU and flags and the tokens reported)
 	$(call measured,latency_accuracy,LATENCIES,points of measured TTFT and TPOT)
 	$(call measured,layout_choice,LATENCIES,points of measured TTFT and TPOT)
+	$(call measured,standin_fidelity,LATENCIES,points of measured TTFT and TPOT,--no-engine --latencies)
 	$(call measured,autoscaling,TRACES,recorded traffic: requests or rates; several with spaces between)
-	@set -x; $(BIN)/python benchmarks/planning_speed.py $(BENCH_FLAGS)
-	@set -x; $(BIN)/python benchmarks/planned_rates.py $(BENCH_FLAGS)
-	@set -x; $(BIN)/python benchmarks/testbed.py $(BENCH_FLAGS)
+	$(call real,standin_fidelity)
+	$(call real,retune)
 
-# measured(program, variable, what the file holds): run it on the file, or say what is missing.
+# measured(program, variable, what the file holds, options before it): run it on the file, or say what is missing.
 define measured
-	@if [ -n "$($(2))" ]; then set -x; $(BIN)/python benchmarks/$(1).py $($(2)) $(BENCH_FLAGS); \
-	else echo "benchmarks/$(1).py not run: give $(2)=FILE ($(3))" >&2; fi
+	@if [ -n "$($(2))" ]; then set -x; $(BIN)/python benchmarks/$(1).py $(4) $($(2)) $(BENCH_FLAGS); \
+	else echo "benchmarks/$(1).py$(if $(4), $(4)) not run: give $(2)=FILE ($(3))" >&2; fi
+endef
+
+# real(program): run it where that is asked for. It says itself what of the engine or of nodes cannot be had here.
+define real
+	@if [ -n "$(REAL)" ]; then set -x; $(BIN)/python benchmarks/$(1).py $(BENCH_FLAGS); \
+	else echo "benchmarks/$(1).py not run: give REAL=1 (real vLLM on CPUs, and for retunes real nodes: root on Linux)" >&2; fi
 endef
 
 pack: ## pack the supervisor of engines into dist/plimsoll_runtime.pyz
