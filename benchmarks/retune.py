@@ -33,14 +33,15 @@ PARTS: Final = ("loop", "bad", "ratios")
 
 
 def loop(on: Ground, replicas: int, users: int) -> dict[str, Any]:
-    on.desk.apply(CHAT, **spec(replicas, {"mode": "off"}))
+    on.desk.apply(CHAT, **spec(replicas, {"mode": "auto"}))
     before = on.serving()
     found: dict[str, Any] = {"argv_before": on.argv(before)}
     with Load(on.url(), users) as load:
         on.preempts(load)
         on.until("an alert that was heard", lambda: on.heard("PlimsollPreemption"))
         on.say("PlimsollPreemption fires, and the operator was told")
-        on.desk.apply(CHAT, **spec(replicas, {"mode": "auto"}))
+        if on.status().get("tuning"):
+            raise SystemExit("a retune began before any alert was heard")
         on.ended("Done")
         on.until("served by the new set alone", lambda: before not in on.desk.deployments())
         (after,) = on.desk.deployments()

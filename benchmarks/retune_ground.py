@@ -157,6 +157,6 @@ def ground(folder: Path, places: Places, progress: Progress) -> Iterator[Ground]
         cluster.token_of(SPACE, "default")
         cluster.api.create(f"/api/v1/namespaces/{SPACE}/configmaps", models.dense().config_map())
         desk, prometheus, operator = held.enter_context(
-            alerted(cluster, SPACE, folder, image.reference, restarts=WINDOWS, interval=2)
+            alerted(cluster, SPACE, folder, image.reference, restarts=WINDOWS)
         )
         yield Ground(cluster, desk, prometheus, operator)

@@ -26,12 +26,15 @@ def shipped(lasting: str = "0s") -> dict[str, Any]:
     return rules
 
 
-def hearing(folder: Path) -> tuple[tuple[str, ...], Webhook]:
-    """Arguments by which an operator hears alerts, and where they go."""
+def hearing(folder: Path, *, again_s: int | None = None) -> tuple[tuple[str, ...], Webhook]:
+    """Arguments by which an operator hears alerts, and where they go; once more after so long, where they still fire."""
     pair, authority = made(["127.0.0.1"], datetime.now(UTC))  # noqa: TID251 - the handshake looks at the clock
     texts = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority, "token": TOKEN}
     for name, text in texts.items():
         (folder / name).write_text(text)
     port = free_port()
     hears = (f"--alerts-port={port}", f"--alerts-certificate={folder}", f"--alerts-token={folder / 'token'}")
-    return hears, Webhook(url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=folder / "ca.crt")
+    where = Webhook(
+        url=f"https://127.0.0.1:{port}/alerts", token=TOKEN, ca_file=folder / "ca.crt", again_s=again_s
+    )
+    return hears, where

@@ -42,6 +42,9 @@ MODEL: Final = "tiny"
 PROMPTS: Final = Uniform(100, 400)
 ANSWERS: Final = LogNormal(400, 1100, 0.95)
 SLO: Final = {"ttftP99Ms": 15000, "itlP99Ms": 200}
+SELDOM_S: Final = 60
+"""From look to look, where nobody alerts; for who does it is a fifth of that."""
+AGAIN_S: Final = 11
 PATCHES: Final = ["/spec/*", "/spec/containers/*"]
 """Of a pod, that the admin has to allow."""
 
@@ -99,10 +102,10 @@ def alerted(
     runtime_image: str,
     *,
     restarts: Mapping[str, int],
-    interval: int = 1,
 ) -> Iterator[tuple[Desk, Prometheus, Operator]]:
-    """A Prometheus that scrapes the engines of a namespace and tells an Alertmanager, and the operator that both tell."""
-    hears, webhook = hearing(folder)
+    """A Prometheus that scrapes the engines of a namespace and tells an Alertmanager, and the operator that both tell. It looks seldom by
+    itself: whatever comes of preemptions comes of an alert, and of its being told again while it fires."""
+    hears, webhook = hearing(folder, again_s=AGAIN_S)
     port, file = free_port(), folder / "admin.json"
     with cluster.prometheus(
         namespaces=[space],
@@ -113,7 +116,7 @@ def alerted(
         rules={"plimsoll": shipped("5s")},
         webhook=webhook,
     ) as prometheus:
-        file.write_text(admin(prometheus.url, runtime_image, restarts=restarts, interval=interval))
+        file.write_text(admin(prometheus.url, runtime_image, restarts=restarts, interval=SELDOM_S))
         args = ("--standalone", f"--lease-namespace={space}", f"--config={file}", "--log-level=debug", *hears)
         operator = Operator(cluster, folder, args=args)
         operator.port = port

@@ -1,4 +1,5 @@
-"""From an engine's metrics to a look at its deployment: a real Prometheus with the shipped rules, a real Alertmanager, the operator's webhook."""
+"""From an engine's metrics to a look at its deployment, and to what the look decides: a real Prometheus with the shipped rules, a real
+Alertmanager, the operator's webhook."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from turns.own_pages import FULL, SCALED, near
 from turns.running import Desk, Operator
 
 SELDOM_S = 120
+RETUNED_SELDOM_S = 60
+"""Alerts are looked at a fifth of it apart, and a retune takes several such looks."""
+AGAIN_S = 11
 ALERTS = 4
+TICKS = "plimsoll_control_ticks_total"
 
 
 def results(operator: Operator) -> dict[str, int]:
@@ -93,3 +98,45 @@ def test_an_alert_brings_the_next_look_at_metrics_and_what_it_finds_is_done(
         assert any(eventually(lambda: sum(place.deployments().values()) == 4) for _ in alerting("Full"))
         assert eventually(lambda: bool(place.get()["status"].get("scalingHistory")))
         assert eventually(lambda: results(operator).get("woke", 0) >= 2)
+
+
+def test_an_alert_that_is_repeated_while_it_fires_begins_a_retune_which_nothing_else_does(
+    place: Desk, tmp_path: Path
+) -> None:
+    hears, webhook = hearing(tmp_path, again_s=AGAIN_S)
+    file = tmp_path / "admin.json"
+    said = {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
+    quick = {"canarySeconds": 2, "canaryRequests": 200, "canaryLimitSeconds": 600}
+    file.write_text(json.dumps({**said, "control": {"intervalSeconds": RETUNED_SELDOM_S}, "restarts": quick}))
+    told = ("--standalone", f"--config={file}", "--log-level=debug", *hears)
+
+    def step() -> str:
+        return str(place.get()["status"].get("tuning", {}).get("state", ""))
+
+    with near(place) as (traffic, _), Operator(place.cluster, tmp_path, args=told) as operator:
+        traffic.each, traffic.seconds = 60.0, 0.5
+        traffic.preempted = lambda pod: 0.3  # noqa: ARG005
+        # The spec says what stands before any retune, and the mode is what it is where nothing is said.
+        place.apply(**{**SCALED, "scaling": {}, "replicas": 2, "tuning": {"allow": ["maxSequences"]}})
+        assert place.says("Ready", "True", "Serving")
+        (served,) = place.deployments()
+        assert operator.rests()
+        assert (place.deployments(), step()) == ({served: 2}, ""), "nobody has looked at what it preempts"
+        looks = operator.metric(TICKS)
+        with place.cluster.prometheus(
+            namespaces=[place.namespace],
+            selector=f"{names.LABEL_LEADER}=true",
+            port="http",
+            rules={"plimsoll": shipped()},
+            webhook=webhook,
+        ) as prometheus:
+            # A load is known from two looks, must last until a third, and at a fourth what was written down is begun.
+            assert eventually(lambda: step() in {"Canary", "Judging"}), operator.tail()
+            heard = results(operator)
+            firing = {one["labels"]["alertname"] for one in prometheus.alerts() if one["state"] == "firing"}
+        assert eventually(lambda: sum(place.deployments().values()) == 3)
+        assert place.deployments()[served] == 2, "the canary comes beside those that serve"
+        assert "PlimsollPreemption" in firing
+        assert operator.metric(TICKS) - looks <= heard["woke"], "each look was asked for"
+        (planned,) = (one for one in place.items("v1/events") if one["reason"] == "RetunePlanned")
+        assert "30% of requests are preempted" in planned["message"]

@@ -134,11 +134,20 @@ def test_an_alert_wakes_the_deployment_that_it_names(place: Place) -> None:
     assert place.woken == ["team/chat", "team/code"]
 
 
-def test_what_comes_again_wakes_nobody_until_it_begins_anew(place: Place) -> None:
+def test_what_comes_again_at_once_wakes_nobody_until_it_begins_anew(place: Place) -> None:
     again = [alert(), alert(status="resolved"), alert(), alert(startsAt="later")]
     assert place.sends(message(alert()), *(message(one) for one in again)) == [200] * 5
     assert place.woken == ["team/chat"] * 3
     assert place.webhook.results == {"woke": 3, "repeated": 1, "resolved": 1}
+
+
+def test_what_is_repeated_as_it_still_fires_wakes_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerted, "AGAIN_SECONDS", 0.0)
+    assert place.sends(message(alert()), message(alert())) == [200, 200]
+    assert place.woken == ["team/chat"] * 2
+    assert place.webhook.results == {"woke": 2}
 
 
 @pytest.mark.parametrize(

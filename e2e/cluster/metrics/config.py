@@ -53,6 +53,8 @@ class Webhook:
     """As in Alertmanager: by default no alert waits for another."""
     wait_ms: int = 100
     """Before the first message of a group, and between two about its changes."""
+    again_s: int | None = None
+    """After so long what fires still is told again; None: never."""
 
 
 def prometheus(
@@ -107,7 +109,7 @@ def alertmanager(webhook: Webhook) -> Settings:
             "group_by": list(webhook.group_by),
             "group_wait": f"{webhook.wait_ms}ms",
             "group_interval": f"{webhook.wait_ms}ms",
-            "repeat_interval": NEVER_AGAIN,
+            "repeat_interval": NEVER_AGAIN if webhook.again_s is None else f"{webhook.again_s}s",
         },
         "receivers": [{"name": "webhook", "webhook_configs": [told]}],
     }

@@ -117,15 +117,18 @@ route:
       group_by: [namespace, llm]
       group_wait: 0s
       group_interval: 15s
+      repeat_interval: 1m
       continue: true
 ```
 
 The route says how alerts are grouped, as what it would take over from the one above it (half a minute for the first of a group, five minutes for each that
-joins it) is longer than the operator's own looks are apart.
+joins it) is longer than the operator's own looks are apart; and how soon what fires still is told again, which is four hours else.
 
 An alert makes the operator look at the deployment that it names, with a full turn at once, and at the metrics without waiting for their interval (never more
 often than five times in one, and in a large fleet as much less often as looks are longer: such looks take a fifth of the time at most), and that is all
-that it does: no figure of a message is believed, and what is done follows from what is then seen. What is repeated or resolved wakes nobody. A message without the token, of more than a mebibyte or of more
+that it does: no figure of a message is believed, and what is done follows from what is then seen. What lasts takes
+[several looks](live-traffic.md#when-a-setting-is-changed), so an alert that is repeated while it fires brings another. What comes again within ten seconds,
+as from the second of two Alertmanagers, wakes nobody, nor does what is resolved. A message without the token, of more than a mebibyte or of more
 than 500 alerts is refused. Where the webhook is off or away, the loop finds the same by its own looks, some seconds later. A pod that waits for the
 Lease does not listen; Alertmanager then tries again and finds the one that does. `plimsoll_alerts_received_total` counts what came.
 """

@@ -1,8 +1,9 @@
 """Receives alerts from Alertmanager. An alert makes the operator look at its deployment at once, and does nothing else: no figure in it is
 used.
 
-It listens with TLS while the process leads. Senders need a token, and the size of a message is bounded. An alert that comes again
-(Alertmanager repeats alerts, and two of them send each twice) wakes nobody. Without alerts the control loop finds the same a little later.
+It listens with TLS while the process leads. Senders need a token, and the size of a message is bounded. An alert that comes again at once,
+as two Alertmanagers send each twice, wakes nobody; one that is repeated later still fires, and what lasts may need several looks before
+anything is done about it. Without alerts the control loop finds the same a little later.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ssl
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +31,10 @@ LONGEST_BODY: Final = 2**20
 BODY_SECONDS: Final = 10.0
 """Within which a body has to come."""
 MOST_ALERTS: Final = 500
+AGAIN_SECONDS: Final = 10.0
+"""Within which an alert that comes again wakes nobody: less than a group of alerts waits at least, as the docs have its route."""
 MOST_SEEN: Final = 10_000
-"""Alerts that are remembered, so that their repetitions wake nobody; the oldest are forgotten first."""
+"""Alerts that are remembered, so that copies of them wake nobody; those that woke longest ago are forgotten first."""
 RENEWED_SECONDS: Final = 60.0
 """Between two looks for a renewed certificate, and between two attempts to listen."""
 SHORTEST_TOKEN: Final = 16
@@ -64,7 +68,8 @@ class Alerted:
         self, options: AlertsOptions, *, known: Callable[[str], bool], wake: Callable[[str], None]
     ) -> None:
         self._options, self._known, self._wake = options, known, wake
-        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()
+        """When each woke last."""
         self.results: Counter[str] = Counter()
         """What became of alerts, for the operator's own metrics."""
         self.port = 0
@@ -150,11 +155,13 @@ class Alerted:
         if alert.resolved:
             self._seen.pop(key, None)
             return "resolved"
-        if key in self._seen:
+        now = asyncio.get_running_loop().time()
+        if now - self._seen.get(key, -inf) < AGAIN_SECONDS:
             return "repeated"
         if not self._known(alert.deployment):
             return "unknown"
-        self._seen[key] = None
+        self._seen[key] = now
+        self._seen.move_to_end(key)
         while len(self._seen) > MOST_SEEN:
             self._seen.popitem(last=False)
         LOG.info("%s: looking at once", alert.name, extra={"deployment": alert.deployment})

@@ -70,7 +70,7 @@ DECISIONS: Final = Own(
 ALERTS_RECEIVED: Final = Own(
     "plimsoll_alerts_received_total",
     "counter",
-    "Alerts that came to the webhook: woke, repeated, resolved, unknown (no such deployment) or refused.",
+    "Alerts that came to the webhook: woke, repeated (within ten seconds), resolved, unknown (no such deployment) or refused.",
     ("result",),
 )
 POOL_DEVICES: Final = Own(
