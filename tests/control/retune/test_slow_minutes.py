@@ -62,6 +62,41 @@ def test_longer_gaps_that_stay_end_a_watch_whenever_they_come(longer, slow_from)
     assert world.now - began <= slow_from + LASTS_SHARE * RULES.canary_seconds + 2 * TICK
 
 
+SHORT = Restarts(canary_seconds=60, canary_requests=50)
+"""Less than latencies look back: those of the others are of minutes before the canary too."""
+WORSE = {**LONGER, "p99 of a whole answer": replace(GOOD, e2e=1.5 * OLD.e2e)}
+
+
+@pytest.mark.parametrize("worse", WORSE)
+def test_a_short_watch_blames_no_change_for_what_the_minutes_before_it_were_like(worse):
+    world = judging(World(rules=SHORT))
+    world.change = WORSE[worse]
+    world.run(LATENCY_S - 2 * TICK)
+    assert world.memory.step is not None
+    assert (world.memory.step.phase, worse in world.memory.step.said) == (Phase.JUDGING, True)
+    world.change = GOOD
+    world.run(3600)
+    assert world.memory.past[0].outcome is Phase.DONE, world.memory.past[0].reason
+
+
+@pytest.mark.parametrize("worse", WORSE)
+def test_what_is_longer_in_the_same_minutes_ends_a_short_watch_too(worse):
+    world = judging(World(rules=SHORT, change=WORSE[worse]))
+    began = world.now
+    while world.memory.step is not None and world.memory.step.phase is Phase.JUDGING:
+        world.tick()
+    assert world.memory.step is not None
+    assert world.memory.step.phase is Phase.ROLLING_BACK
+    assert LATENCY_S <= world.now - began <= LATENCY_S + TICK
+
+
+def test_what_is_counted_in_the_watch_itself_ends_a_short_one_at_once():
+    world = judging(World(rules=SHORT, change=replace(WORSE["p99 of a whole answer"], preempted=0.3)))
+    world.run(SHORT.canary_seconds + 2 * TICK)
+    assert world.memory.past[0].outcome is Phase.FAILED
+    assert "no gain" in world.memory.past[0].reason
+
+
 def test_what_no_slow_minute_makes_ends_a_watch_at_once():
     world = watched(World(rules=RULES), (600 - TICK, None))
     world.change = replace(LONGER["p99 between tokens"], errors=0.2)

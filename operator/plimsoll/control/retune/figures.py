@@ -65,6 +65,10 @@ class Figures:
         return replace(self, waiting_now=None, ended=None)
 
     @property
+    def without_latencies(self) -> Figures:
+        return replace(self, itl_p99=None, gap=None, e2e_p99=None, kept=None)
+
+    @property
     def failing(self) -> Share | None:
         """How many requests failed; None: not said. In the minutes that latencies are of about as many ended as began to be answered."""
         of = max(1.0, self.samples) if self.ended is None else self.ended

@@ -38,7 +38,11 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
     gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:
         old = figures_of(scene.signals, scene.slo, scene.window, since=step.since).over(step.old)
-        return judge(step.symptom, new, old, scene.slo, gpus=gpus)
+        verdict = judge(step.symptom, new, old, scene.slo, gpus=gpus)
+        if verdict.answer is not Answer.BAD or not _looks_back_too_far(scene, step):
+            return verdict
+        shown = judge(step.symptom, new, old.without_latencies, scene.slo, gpus=gpus)
+        return shown if shown.answer is Answer.BAD else replace(verdict, answer=Answer.OPEN)
     before = step.baseline
     if scene.now - step.since < LATENCY_S or (new.queues and before.queues):
         # Whole answers cannot be compared yet. They began before this phase, perhaps while a replica was away and the others had its load;
@@ -47,6 +51,12 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
     if comparable(new, before):
         return judge(step.symptom, new, before, scene.slo, gpus=gpus)
     return under_another_load(new, before, scene.slo, gpus)
+
+
+def _looks_back_too_far(scene: Scene, step: Step) -> bool:
+    """Whether latencies of the replicas without the change are in part of minutes before there was one with it. What such minutes were like
+    speaks against no change: fewer engines may have shared a machine, and a new one warms up."""
+    return step.phase is Phase.JUDGING and scene.now - step.since < LATENCY_S
 
 
 def noted(scene: Scene, step: Step, verdict: Verdict) -> Step:
