@@ -198,7 +198,7 @@ def test_once_known_a_histogram_stays_known_however_far_apart_the_looks_are_and_
 @pytest.mark.parametrize("lost", [(), (3,), (2, 3, 5)])
 def test_no_look_asks_more_than_twelve_questions_whatever_fails_and_whoever_sleeps(interval, lost):
     """Wakes that are good, apart, and new at once, beside histograms that are asked for out of turn."""
-    asked = []
+    asked: list[int] = []
 
     class Counting(Source):
         async def ask(self, questions, read):
@@ -208,7 +208,8 @@ def test_no_look_asks_more_than_twelve_questions_whatever_fails_and_whoever_slee
 
     async def run():
         source = Counting(lost)
-        metrics, wakes, queries = FleetMetrics(source, WORDS, interval_s=interval), WakeQueries(source), {}
+        metrics, wakes = FleetMetrics(source, WORDS, interval_s=interval), WakeQueries(source)
+        queries: dict[str, str] = {}
         for look in range(30):
             asked.append(0)
             queries |= {f"team/{look}-{n}": f"queue{look}" for n in range(8)}

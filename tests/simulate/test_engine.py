@@ -168,7 +168,9 @@ def test_what_is_too_long_is_refused_and_answers_end_at_the_longest_length():
     long = Request(0.0, 500, 400)
     assert engine.submit(long, 0.0)
     engine.advance(1e6)
-    assert (engine.refused, engine.tokens(long)) == (0, 12), "an engine counts only whom its full queue turns away"
+    assert (engine.refused, engine.tokens(long)) == (0, 12), (
+        "an engine counts only whom its full queue turns away"
+    )
 
 
 def test_a_full_queue_refuses():

@@ -106,7 +106,7 @@ class Plimsoll:
             ),
             law=self.law,
         )
-        known, self._memory = self._memory, decision.memory
+        self._memory = decision.memory
         self.last = decision
         if self.zero is not None:
             self._asked_at = last_asked(
@@ -118,7 +118,7 @@ class Plimsoll:
                 counts=True,
             )
         role = decision.roles[0]
-        change, acts = self._retuned(view, sets, known, decision, signals)
+        change, acts = self._retuned(view, sets, decision, signals)
         if not self.sets:
             return Wish(
                 role.replicas, role.reason, role.message, change=change, acts=acts, asked=_asked(role)
@@ -133,14 +133,13 @@ class Plimsoll:
         self,
         view: View,
         sets: Sequence[ServingSet],
-        known: Memory,
         decision: Decision,
         signals: Signals,
     ) -> tuple[Try | None, tuple[Act, ...]]:
         retuning = self._retuning
         if retuning is None:
             return None, ()
-        role, place = known.of(decision.roles[0].role), retuning.lead(sets)
+        place = retuning.lead(sets)
         change = retuning.advance(
             view,
             self._window,
@@ -148,7 +147,6 @@ class Plimsoll:
             place,
             about=self.sets[place].gpu if self.sets else "",
             signals=signals,
-            role=role,
             decision=decision,
             most=self._hardware(place).most,
             room=any(self._room(at, each) > 0 for at, each in enumerate(sets)),

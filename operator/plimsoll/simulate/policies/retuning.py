@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from plimsoll.control.decision import Decision
 from plimsoll.control.law import Law
-from plimsoll.control.memory import RoleMemory
 from plimsoll.control.record import Act, acts_of
 from plimsoll.control.retune import Effect, RetuneMemory, Scene, advance, effect_of
 from plimsoll.control.retune.beside_scaling import beside_scaling
@@ -57,15 +56,13 @@ class Retuning:
         *,
         about: str,
         signals: Signals,
-        role: RoleMemory,  # noqa: ARG002 - given by the law beside it
         decision: Decision,
         most: int,
         room: bool,
     ) -> Try | None:
         """One look at the set at `place`, of which at most `most` replicas find devices; returns the change that is to be tried.
 
-        `signals` are of all replicas. `role` is what was remembered before the decision; what counts is what the decision remembers, as in the
-        operator. `room`: one more replica of any set would find devices.
+        `signals` are of all replicas. `room`: one more replica of any set would find devices.
         """
         serving, tunable = sets[place], self._tunables[place]
         wish = decision.roles[0].replicas
