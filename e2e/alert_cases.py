@@ -21,12 +21,14 @@ from alert_series import (
     LLM,
     MEASURED,
     METRICS,
+    MINUTES,
     PAUSED,
     POD,
     PREDICTED,
     PREEMPTIONS,
     RESTARTS,
     RUNNING,
+    STALLED,
     TURNS,
     WAITING,
     WAITING_BESIDE,
@@ -52,6 +54,8 @@ class Case:
     """Series that are otherwise than well; None is gone."""
     fires: frozenset[tuple[str, str]] = frozenset()
     """Alert and severity."""
+    at: str = AT
+    """When is looked."""
 
     @property
     def series(self) -> dict[str, str]:
@@ -59,7 +63,7 @@ class Case:
         return {name: values for name, values in changed.items() if values is not None}
 
 
-def case(about: str, change: Mapping[str, str | None], *fires: str) -> Case:
+def case(about: str, change: Mapping[str, str | None], *fires: str, at: str = AT) -> Case:
     """Each that fires as Name, or Name! where it is critical."""
     return Case(
         about,
@@ -67,6 +71,7 @@ def case(about: str, change: Mapping[str, str | None], *fires: str) -> Case:
         frozenset(
             (f"Plimsoll{name.rstrip('!')}", "critical" if name.endswith("!") else "warning") for name in fires
         ),
+        at,
     )
 
 
@@ -245,6 +250,28 @@ CASES: Final = (
     case("Prometheus sees the engines, and the operator cannot read it", {METRICS: steady(0)}, "MetricsStale"),
     case("the operator cannot read it, and no replica is ready", {METRICS: steady(0), replicas("ready"): steady(0)}),
     case("nobody sees the engines, of which none is ready", {**NOTHING_OF_ENGINES, replicas("ready"): steady(0)}),
+    case("the last replica has gone, which served", {replicas("ready"): since(23, "1", "0"), replicas("starting"): steady(1)}, "NotServing!"),
+    case("the last replica is gone for a moment", {replicas("ready"): since(27, "1", "0")}),
+    case("the engines are gone with their queue", {**NOTHING_OF_ENGINES, replicas("ready"): since(20, "1", "0"), replicas("failed"): since(20, "0", "1")}, "NotServing!"),
+    case("none has served for more than an hour", {replicas("ready"): since(10, "1", "0")}, "NotServing", "NotServing!", at="90m"),
+    case("one serves again after more than an hour", {replicas("ready"): f"1x9 0x80 1x{MINUTES}"}, at="93m"),
+    case("one of three serves", {replicas("wanted"): steady(3), replicas("failed"): steady(2)}),
+    case("it has never served, and loads its first replica", {replicas("ready"): steady(0)}, at="44m"),
+    case("it has never served, and will not", {replicas("ready"): steady(0)}, "NotServing", at="47m"),
+    case("it sleeps", {replicas("ready"): since(15, "1", "0"), replicas("wanted"): since(15, "1", "0")}, at="90m"),
+    case(
+        "it slept and is woken, and loads its model",
+        {replicas("ready"): since(10, "1", "0"), replicas("wanted"): f"1x9 0x9 1x{MINUTES}", replicas("starting"): since(20, "0", "1")},
+        at="44m",
+    ),
+    case(
+        "it slept, was woken, served for long and serves no more",
+        {replicas("ready"): f"1x9 0x14 1x29 0x{MINUTES}", replicas("wanted"): f"1x9 0x9 1x{MINUTES}"}, "NotServing!",
+        at="65m",
+    ),
+    case("nothing will change until a person acts", {STALLED: steady(1)}, "Stalled"),
+    case("nothing would have changed for a moment", {STALLED: since(27, "0", "1")}),
+    case("no layout fits, and nothing has ever served", {STALLED: steady(1), replicas("ready"): steady(0)}, "Stalled", "NotServing", at="50m"),
     case("retuning has paused", {PAUSED: steady(1)}, "AutotunePaused"),
     case("nobody speaks of retuning", {PAUSED: None}),
     case("no operator acts", {LEADS: steady(0)}, "OperatorGone!"),
@@ -275,7 +302,7 @@ def tests(rules: str, cases: Iterable[Case]) -> dict[str, Any]:
                 "promql_expr_test": [
                     {
                         "expr": 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
-                        "eval_time": AT,
+                        "eval_time": one.at,
                         "exp_samples": [
                             {"labels": f'{{alertname="{alert}",severity="{severity}"}}', "value": 1}
                             for alert, severity in sorted(one.fires)

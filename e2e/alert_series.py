@@ -7,7 +7,7 @@ from typing import Final
 
 POD: Final = 'namespace="team",pod="chat-0a1b2c3d-7c9f8d6b-x2k4p"'
 LLM: Final = 'namespace="plimsoll",pod="plimsoll-0",llm_namespace="team",llm="chat"'
-MINUTES: Final = 40
+MINUTES: Final = 120
 AT: Final = "30m"
 
 KV: Final = f"vllm:kv_cache_usage_perc{{{POD}}}"
@@ -28,6 +28,7 @@ LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
 TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
 RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
+STALLED: Final = f'plimsoll_condition{{{LLM},type="Stalled"}}'
 METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'
 PREDICTED: Final = f'plimsoll_predicted_seconds{{{LLM},latency="itl_p99"}}'
