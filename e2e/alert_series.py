@@ -15,6 +15,7 @@ RUNNING: Final = f"vllm:num_requests_running{{{POD}}}"
 WAITING: Final = f"vllm:num_requests_waiting{{{POD}}}"
 FINISHED: Final = f'vllm:request_success_total{{{POD},finished_reason="stop"}}'
 ERRORS: Final = f'vllm:request_success_total{{{POD},finished_reason="error"}}'
+REFUSED: Final = f'vllm:admission_rejections_total{{{POD},reason="max_num_queued_reqs"}}'
 PREEMPTIONS: Final = f"vllm:num_preemptions_total{{{POD}}}"
 WAITING_BESIDE: Final = WAITING.replace("x2k4p", "m7q2z")
 """Of another replica of the same set."""

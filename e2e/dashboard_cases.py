@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from alert_series import AT, LLM, POD, WELL, replicas, rising, steady
+from alert_series import AT, LLM, POD, REFUSED, WELL, replicas, rising, steady
 
 SEEN: Final[Mapping[str, str]] = {
     **WELL,
+    REFUSED: rising(1),
     replicas("waiting_gpus"): steady(1),
     f'plimsoll_predicted_seconds{{{LLM},latency="ttft_p99"}}': steady(1),
     f'plimsoll_condition{{{LLM},type="Ready"}}': steady(1),

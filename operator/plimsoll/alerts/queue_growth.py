@@ -13,7 +13,8 @@ QUEUE_GROWTH: Final = Alert(
     summary=f"Requests queue up in front of {WHO}.",
     description=(
         "{{ $value | humanize }} requests wait, and at this pace some still will in ten minutes: more comes than is answered. "
-        "Allow more replicas (spec.scaling.max); where replicas wait for GPUs already, add nodes or raise the namespace's budget."
+        "Allow more replicas (spec.scaling.max); where replicas wait for GPUs already, add nodes or raise the namespace's budget. "
+        "A queue that may grow no longer (spec.engine.maxQueuedRequests) stands there, and the rest is refused: llm:refused:increase5m."
     ),
     levels=(
         Level(

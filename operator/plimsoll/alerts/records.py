@@ -114,10 +114,15 @@ WAITING: Final = Record("llm:waiting:sum", total("waiting"))
 WAITING_MOST: Final = by_set("llm:waiting:max", "max", "waiting")
 WAITING_LEAST: Final = by_set("llm:waiting:min", "min", "waiting")
 FINISHED: Final = Record("llm:finished:increase5m", total("requestSuccess", form=increase))
-FAILED: Final = Record(
-    "llm:failed:ratio5m",
-    f"{total('requestSuccess', form=increase, match=ERROR)} / {SAME} clamp_min({FINISHED}, 1)",
+REFUSED: Final = Record("llm:refused:increase5m", total("admissionRejections", form=increase))
+"""By engines that let no more wait, with a 503: what is refused is no finished request, whatever its end."""
+ASKED: Final = Record("llm:asked:increase5m", f"{FINISHED} + {SAME} {REFUSED} or {FINISHED}")
+"""Not every engine counts what it refuses."""
+FAILURES: Final = Record(
+    "llm:failed:increase5m",
+    f"({total('requestSuccess', form=increase, match=ERROR)} or {FINISHED} * 0) + {SAME} ({REFUSED} or {FINISHED} * 0)",
 )
+FAILED: Final = Record("llm:failed:ratio5m", f"{FAILURES} / {SAME} clamp_min({ASKED}, 1)")
 PREEMPTIONS: Final = Record("llm:preemptions:increase5m", total("preemptions", form=increase))
 PREEMPTED: Final = Record("llm:preempted:ratio5m", f"{PREEMPTIONS} / {SAME} clamp_min({FINISHED}, 1)")
 TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"), dear=True)
@@ -138,7 +143,7 @@ RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increas
 RESTARTS_HOUR: Final = ours("llm:engine_restarts:increase1h", own.RESTARTS, "increase({}[1h])")
 
 RECORDS: Final = (
-    KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES,
+    KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES,
     ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""

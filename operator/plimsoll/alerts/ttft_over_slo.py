@@ -14,7 +14,8 @@ TTFT_OVER_SLO: Final = Alert(
     description=(
         "99 of 100 take up to {{ $value | humanizeDuration }}, which is over the resource's own spec.slo. "
         "Where the queue grows, more replicas are needed (spec.scaling.max). Where it does not, prompts are long: give prefill "
-        "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less."
+        "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less. "
+        "Requests that engines refuse (llm:refused:increase5m) have no first token and are not in this figure."
     ),
     levels=over_promise(TTFT, "ttft_p99"),
 )

@@ -7,6 +7,7 @@ from typing import Final
 from plimsoll.alerts.dashboards.panels import Choice, Dashboard, Line, Panel, drawn, panel, seen
 from plimsoll.alerts.records import (
     FAILED,
+    FAILURES,
     FINISHED,
     ITL,
     ITL_MEDIAN,
@@ -15,6 +16,7 @@ from plimsoll.alerts.records import (
     PREDICTED,
     PREEMPTED,
     PROMPT,
+    REFUSED,
     REPLICAS,
     RUNNING,
     SLO,
@@ -79,7 +81,7 @@ DEPLOYMENT: Final = Dashboard(
                 panel("KV pool", "Share in use, mean of the replicas.", Line(f"avg({engine('kvUsage')})"), unit="percentunit", kind="stat"),
                 panel("Preemptions for each request", "Above 1% is worth a look, above 5% to act.", Line(of(PREEMPTED)), unit="percentunit", kind="stat"),
                 panel("Restarts in an hour", "Of engines.", Line(f"round(max(increase({seen(own.RESTARTS.name, _OWN)}[1h])))"), kind="stat"),
-                panel("Answers that fail", "Share of the requests that engines took.", Line(of(FAILED)), unit="percentunit", kind="stat"),
+                panel("Answers that fail", "Share of the requests that came to engines: ended in an error, or refused as no more may wait.", Line(of(FAILED)), unit="percentunit", kind="stat"),
             ),
         ),
         (
@@ -111,7 +113,7 @@ DEPLOYMENT: Final = Dashboard(
             "Requests",
             (
                 panel("In flight", "Of all replicas.", Line(of(RUNNING), "running"), Line(of(WAITING), "waiting"), stacked=True),
-                panel("Answered", "In five minutes.", Line(of(FINISHED), "finished")),
+                panel("Answered", "In five minutes; failed are those that were refused, too.", Line(of(FINISHED), "finished"), Line(of(FAILURES), "failed"), Line(of(REFUSED), "refused")),
                 panel("Prompts", "95 of 100 are at most so long, in tokens.", Line(of(PROMPT), "p95")),
                 panel("Tokens", "A second, by replica.", Line(a_second("generationTokens"), "{{pod}}"), unit="suffix:tokens/s", stacked=True),
             ),

@@ -10,6 +10,7 @@ from plimsoll.alerts.records import (
     ITL,
     KV_USAGE,
     PREEMPTED,
+    REFUSED,
     REPLICAS,
     RUNNING,
     SAME,
@@ -109,7 +110,15 @@ FLEET: Final = Dashboard(
                 panel("Replicas that wait", "For GPUs, nodes or quota.", Line(
                     drawn(REPLICAS, _PLACELESS) + " > 0", "{{namespace}}/{{llm}} {{state}}"
                 ), stacked=True),
-                panel("Answers that fail", "Share of the requests that engines took.", Line(f"topk(10, {drawn(FAILED)})", _RECORDED), unit="percentunit"),
+            ),
+        ),
+        (
+            "Answers",
+            (
+                panel("Answers that fail", "Share of the requests that came to engines: ended in an error, or refused as no more may wait.", Line(
+                    f"topk(10, {drawn(FAILED)})", _RECORDED
+                ), unit="percentunit"),
+                panel("Refused", "In five minutes, by engines that let no more wait.", Line(f"topk(10, {drawn(REFUSED)})", _RECORDED), stacked=True),
             ),
         ),
         (
