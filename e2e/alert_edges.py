@@ -13,6 +13,7 @@ from alert_series import (
     AVAILABLE,
     ERRORS,
     FAILED,
+    FINISHED,
     KV,
     MEASURED,
     PREEMPTIONS,
@@ -112,6 +113,8 @@ EDGES: Final[Mapping[str, Edge]] = {
     "QUEUE_SHARE": Edge(lambda at: {WAITING: steady(400 * at), RUNNING: steady(400)}, ("QueueGrowth",)),
     "QUEUE_UNEVEN": Edge(lambda at: {WAITING: steady(100), WAITING_BESIDE: steady(100 * at), RUNNING: steady(400)}, (), ("UnevenLoad",)),
     "SAMPLES": Edge(lambda at: first_tokens(2.9, at / 5), ("TTFTOverSLO",)),
+    "FEW_SAMPLES": Edge(lambda at: first_tokens(3.95, at / 5), ("TTFTOverSLO",)),
+    "FAILURES_LEAST": Edge(lambda at: {FINISHED: steady(9), ERRORS: rising(at / 25)}, ("AnswersFail!",)),
     "SLO_ACT": Edge(
         lambda at: first_tokens(LIMITS["ttft_p99"] * at), ("TTFTOverSLO", "TTFTOverSLO!"), ("TTFTOverSLO",)
     ),

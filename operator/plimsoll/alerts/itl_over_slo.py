@@ -6,7 +6,7 @@ from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert
 from plimsoll.alerts.promised import over_promise
-from plimsoll.alerts.records import ITL
+from plimsoll.alerts.records import ITL, ITL_MEDIAN
 
 ITL_OVER_SLO: Final = Alert(
     name="ITLOverSLO",
@@ -16,5 +16,5 @@ ITL_OVER_SLO: Final = Alert(
         "Too many requests run at once, long prompts cut in, or preempted answers stand still: Preemption and PrefillContention tell "
         "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
     ),
-    levels=over_promise(ITL, "itl_p99"),
+    levels=over_promise(ITL, ITL_MEDIAN, "itl_p99"),
 )

@@ -86,6 +86,11 @@ def increase(text: str) -> str:
     return f"increase({text}[{WINDOW}])"
 
 
+def lately(record: Record, time: str) -> str:
+    """What came in a longer time, of what came in each five minutes of it: the counters of every replica are not read again."""
+    return f"sum_over_time({record}[{time}:{WINDOW}])"
+
+
 def quantile(share: float, field: str) -> str:
     """Where two jobs scrape all pods each bucket is doubled, which changes no quantile: to count it once would cost as much again."""
     buckets = each(
@@ -123,12 +128,17 @@ FAILURES: Final = Record(
     f"({total('requestSuccess', form=increase, match=ERROR)} or {FINISHED} * 0) + {SAME} ({REFUSED} or {FINISHED} * 0)",
 )
 FAILED: Final = Record("llm:failed:ratio5m", f"{FAILURES} / {SAME} clamp_min({ASKED}, 1)")
+FAILURES_HOUR: Final = Record("llm:failed:increase1h", lately(FAILURES, "1h"))
+FAILED_HOUR: Final = Record(
+    "llm:failed:ratio1h", f"{FAILURES_HOUR} / {SAME} clamp_min({lately(ASKED, '1h')}, 1)"
+)
 PREEMPTIONS: Final = Record("llm:preemptions:increase5m", total("preemptions", form=increase))
 PREEMPTED: Final = Record("llm:preempted:ratio5m", f"{PREEMPTIONS} / {SAME} clamp_min({FINISHED}, 1)")
 TTFT: Final = Record("llm:ttft_seconds:p99_5m", quantile(0.99, "ttft"), dear=True)
 TTFT_SAMPLES: Final = Record(
     "llm:ttft:increase5m", total(*HISTOGRAMS["ttft"], form=increase, suffix="_count")
 )
+TTFT_MEDIAN: Final = Record("llm:ttft_seconds:p50_5m", quantile(0.5, "ttft"), dear=True)
 ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"), dear=True)
 ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=True)
 PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"), dear=True)
@@ -143,8 +153,8 @@ RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increas
 RESTARTS_HOUR: Final = ours("llm:engine_restarts:increase1h", own.RESTARTS, "increase({}[1h])")
 
 RECORDS: Final = (
-    KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, PREEMPTIONS, PREEMPTED, TTFT, TTFT_SAMPLES,
-    ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
+    KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, FAILURES_HOUR, FAILED_HOUR, PREEMPTIONS, PREEMPTED, TTFT, TTFT_MEDIAN,
+    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 

@@ -36,6 +36,12 @@ QUEUE_UNEVEN: Final = Threshold(
     0.1, "shortest queue of a replica as a share of the longest in its set, below which the load is uneven"
 )
 SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
+FEW_SAMPLES: Final = Threshold(
+    5, "requests in 5 minutes below which nothing is held against a promise, not even what half of them took"
+)
+FAILURES_LEAST: Final = Threshold(
+    5, "failed requests below which their share says nothing, in 5 minutes or in an hour"
+)
 SLO_ACT: Final = Threshold(2, "times the promised latency, from which it is no longer a warning")
 SPIKE: Final = Threshold(
     5, "times the median gap between tokens that the 99th percentile must be to be a spike"

@@ -6,7 +6,7 @@ from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert
 from plimsoll.alerts.promised import over_promise
-from plimsoll.alerts.records import TTFT
+from plimsoll.alerts.records import TTFT, TTFT_MEDIAN
 
 TTFT_OVER_SLO: Final = Alert(
     name="TTFTOverSLO",
@@ -17,5 +17,5 @@ TTFT_OVER_SLO: Final = Alert(
         "more room (spec.workload.inputTokens as they are, so that the plan is made for them) or promise less. "
         "Requests that engines refuse (llm:refused:increase5m) have no first token and are not in this figure."
     ),
-    levels=over_promise(TTFT, "ttft_p99"),
+    levels=over_promise(TTFT, TTFT_MEDIAN, "ttft_p99"),
 )
