@@ -38,6 +38,7 @@ from alert_series import (
     counted,
     held,
     itl,
+    operators,
     prompts,
     replicas,
     rising,
@@ -303,6 +304,20 @@ CASES: Final = (
     case("nobody speaks of retuning", {PAUSED: None}),
     case("no operator acts", {LEADS: steady(0)}, "OperatorGone!"),
     case("no operator is seen", {name: None for name in WELL if name.startswith("plimsoll_")}, "OperatorGone!"),
+    case(
+        "the operator goes while first tokens are late and answers fail",
+        {**operators(WELL, 15), **ttft(le_0_5=0, le_3=60, le_10=60, inf=60), ERRORS: rising(2)}, "OperatorGone!", "TTFTOverSLO", "AnswersFail!",
+    ),
+    case("first tokens become late once the operator has gone", {**operators(WELL, 15), **ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "OperatorGone!", "TTFTOverSLO", at="70m"),
+    case("first tokens are late more than an hour after the operator has gone", {**operators(WELL, 15), **ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "OperatorGone!", at="85m"),
+    case("a promise is taken back while an operator acts", {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60), slo("ttft_p99"): "2+0x10 stale"}),
+    case(
+        "an operator takes over from another while a node does not come, the pool is too small and retuning has paused",
+        {
+            **operators({**WELL, replicas("waiting_nodes"): "1+0x40", MEASURED: steady(80_000), PAUSED: steady(1), METRICS: steady(0)}, 26, 28),
+        }, "WaitingForNodes", "PredictionError", "AutotunePaused", "MetricsStale",
+    ),
+    case("an operator takes over from another, and all is well", operators(WELL, 26, 28)),
     case("another operator acts", {LEADS: steady(0), 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-1"}': steady(1)}),
     case("a third of the turns fail", {FAILED: rising(3)}, "TurnsFailing"),
     case("a turn in twenty fails", {FAILED: rising(0.5)}),

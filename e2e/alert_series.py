@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -91,6 +92,19 @@ def _bounds(buckets: Mapping[str, float]) -> dict[str, float]:
         "+Inf" if name == "inf" else name.removeprefix("le_").replace("_", "."): count
         for name, count in buckets.items()
     }
+
+
+def operators(series: Mapping[str, str], until: int, other: int = MINUTES) -> dict[str, str | None]:
+    """The operator's figures of these end at a minute, as its pod does, and another pod has them from a later one on."""
+    told: dict[str, str | None] = {}
+    for name, values in series.items():
+        value, rise, _ = (
+            re.split(r"(?=[+-])|x", values, maxsplit=2) if name.startswith("plimsoll_") else ("", "", "")
+        )
+        if value:
+            told[name] = f"{value}{rise}x{until - 1} stale"
+            told[name.replace("plimsoll-0", "plimsoll-1")] = f"_x{other} {value}{rise}x{MINUTES - other}"
+    return told
 
 
 WELL: Final[Mapping[str, str]] = {

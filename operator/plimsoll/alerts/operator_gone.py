@@ -11,7 +11,8 @@ OPERATOR_GONE: Final = Alert(
     name="OperatorGone",
     summary="No Plimsoll operator acts.",
     description=(
-        "No process that Prometheus sees holds the Lease. Deployments go on serving, but nothing is scaled, rolled out or replaced. "
+        "No process that Prometheus sees holds the Lease. Deployments go on serving, but nothing is scaled, rolled out or replaced, and "
+        "alerts that need the operator's own figures are silent: NotServing, Stalled, CrashLoop and those of places. Promises are held for an hour more. "
         "Look at the operator's pods and their last log lines; if they run, at their PodMonitor."
     ),
     levels=(Level("critical", f"absent({own.LEADS.name} == 1)", "5m"),),

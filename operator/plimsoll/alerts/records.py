@@ -99,6 +99,12 @@ def quantile(share: float, field: str) -> str:
     return f"histogram_quantile({share:g}, {buckets})"
 
 
+def promised(name: str, metric: Own) -> Record:
+    """A promise holds on where nobody speaks of it: as long as an hour after the operator, so that what engines tell is held against it."""
+    nobody = f"unless on ({CLUSTER}) {own.LEADS.name} == 1"
+    return ours(name, metric, f"last_over_time({{0}}[3m]) or (last_over_time({{0}}[1h]) {nobody})")
+
+
 def by_set(name: str, how: str, *words: str) -> Record:
     """One value a set, of those of its replicas that are given requests."""
     serve = f"{series(*words, form=once)} unless on ({POD}) ({DRAINING})"
@@ -106,8 +112,9 @@ def by_set(name: str, how: str, *words: str) -> Record:
     return Record(name, each(how, told, SET), labels=(SET,))
 
 
-def ours(name: str, metric: Own, form: str = "{}") -> Record:
-    """Of the operator: two pods of it may both export for a moment, hence the maximum."""
+def ours(name: str, metric: Own, form: str = "last_over_time({}[3m])") -> Record:
+    """Of the operator: two pods of it may both export for a moment, hence the maximum. Where one takes over from another there is none for a moment, which
+    must end no alert and begin no waiting anew."""
     told = f'label_replace({form.format(metric.name)}, "namespace", "$1", "llm_namespace", "(.+)")'
     labels = tuple(label for label in metric.labels if label not in own.LLM)
     return Record(name, each("max", told, *labels), labels=labels)
@@ -143,8 +150,8 @@ ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"), dear=True)
 ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=True)
 PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"), dear=True)
 REPLICAS: Final = ours("llm:replicas:max", own.REPLICAS)
-SLO: Final = ours("llm:slo_seconds:max", own.SLO)
-AVAILABILITY: Final = ours("llm:availability:max", own.AVAILABILITY)
+SLO: Final = promised("llm:slo_seconds:max", own.SLO)
+AVAILABILITY: Final = promised("llm:availability:max", own.AVAILABILITY)
 PREDICTED: Final = ours("llm:predicted_seconds:max", own.PREDICTED)
 KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
 TENSOR: Final = ours("llm:tensor_parallel:max", own.TENSOR_PARALLEL)
