@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from alert_series import (
+    AGAIN,
     AT,
     AVAILABLE,
     DRAINS_BESIDE,
@@ -269,11 +270,14 @@ CASES: Final = (
     case("the pool is smaller than planned", {MEASURED: steady(80_000)}, "PredictionError"),
     case("the pool is larger than planned", {MEASURED: steady(120_000)}, "PredictionError"),
     case("nobody has measured the pool", {MEASURED: None}),
-    case("engines crash", {RESTARTS: rising(0.5)}, "CrashLoop!"),
+    case("engines crash", {RESTARTS: rising(0.5), AGAIN: rising(0.5)}, "CrashLoop!"),
     case("an engine crashed once", {RESTARTS: since(22, "0", "1")}),
-    case("an engine crashes ever later", {RESTARTS: counted(3, 7, 10, 15, 20, 28), replicas("failed"): held(23, 28)}, "CrashLoop!"),
-    case("an engine crashed again and again, and no more", {RESTARTS: counted(3, 7, 10), replicas("failed"): held(5, 10)}),
-    case("an engine has crashed, and an hour has few such", {RESTARTS: counted(3, 28), replicas("failed"): held(23, 28)}),
+    case("eight replicas restart once, as their node does", {RESTARTS: since(22, "0", "8"), replicas("failed"): held(22, 24)}),
+    case("three of twenty replicas restart once each", {RESTARTS: counted(20, 24, 28)}),
+    case("one replica restarts for the third time in a quarter of an hour", {RESTARTS: counted(20, 24, 28), AGAIN: counted(24, 28)}, "CrashLoop!"),
+    case("an engine crashes ever later", {RESTARTS: counted(3, 7, 10, 15, 20, 28), AGAIN: counted(7, 10, 20, 28), replicas("failed"): held(23, 28)}, "CrashLoop!"),
+    case("an engine crashed again and again, and no more", {RESTARTS: counted(3, 7, 10), AGAIN: counted(7, 10), replicas("failed"): held(5, 10)}),
+    case("an engine has crashed, and an hour has few such", {RESTARTS: counted(3, 28), AGAIN: counted(28), replicas("failed"): held(23, 28)}),
     case("nobody sees the engines", NOTHING_OF_ENGINES, "MetricsStale"),
     case("Prometheus sees the engines, and the operator cannot read it", {METRICS: steady(0)}, "MetricsStale"),
     case("the operator cannot read it, and no replica is ready", {METRICS: steady(0), replicas("ready"): steady(0)}),

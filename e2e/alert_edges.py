@@ -10,6 +10,7 @@ from typing import Final
 
 from alert_cases import Case, case
 from alert_series import (
+    AGAIN,
     AVAILABLE,
     ERRORS,
     FAILED,
@@ -17,7 +18,6 @@ from alert_series import (
     KV,
     MEASURED,
     PREEMPTIONS,
-    RESTARTS,
     RUNNING,
     WAITING,
     WAITING_BESIDE,
@@ -125,7 +125,7 @@ EDGES: Final[Mapping[str, Edge]] = {
     ),
     "STALL": Edge(lambda at: gaps(0.027 * at, 0.09), ("TensorParallelStall",)),
     "PREDICTION": Edge(lambda at: {MEASURED: steady(100_000 * (1 - at))}, ("PredictionError",)),
-    "RESTARTS": Edge(lambda at: {RESTARTS: rising(at / 15)}, ("CrashLoop!",)),
+    "RESTARTS": Edge(lambda at: {AGAIN: rising(at / 15)}, ("CrashLoop!",)),
     "FAILING": Edge(lambda at: {FAILED: rising(10 * at)}, ("TurnsFailing",)),
 }  # fmt: skip
 """By the number's name in the table."""

@@ -30,6 +30,7 @@ LEADS: Final = 'plimsoll_leads{namespace="plimsoll",pod="plimsoll-0"}'
 TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
 RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
+AGAIN: Final = f"plimsoll_engine_restarts_again_total{{{LLM}}}"
 STALLED: Final = f'plimsoll_condition{{{LLM},type="Stalled"}}'
 METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'
@@ -136,6 +137,7 @@ WELL: Final[Mapping[str, str]] = {
     PAUSED: steady(0),
     METRICS: steady(1),
     RESTARTS: steady(0),
+    AGAIN: steady(0),
     # Somebody else's engine, which is full and preempts: none of ours.
     'vllm:kv_cache_usage_perc{namespace="other",pod="vllm-7c9f8d6b-x2k4p"}': steady(1),
     'vllm:num_preemptions_total{namespace="other",pod="vllm-7c9f8d6b-x2k4p"}': rising(60),

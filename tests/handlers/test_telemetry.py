@@ -72,6 +72,8 @@ def test_each_figure_stands_under_its_deployment_and_its_word() -> None:
         'plimsoll_condition{llm_namespace="b",llm="code",type="Ready"} 1',
         'plimsoll_engine_restarts_total{llm_namespace="a",llm="chat"} 0',
         'plimsoll_engine_restarts_total{llm_namespace="b",llm="code"} 1',
+        'plimsoll_engine_restarts_again_total{llm_namespace="a",llm="chat"} 0',
+        'plimsoll_engine_restarts_again_total{llm_namespace="b",llm="code"} 0',
     ]
     assert books.looks == 1
 

@@ -53,7 +53,7 @@ def figures(books: Books) -> Figures:
 
 def noted(status: LLMDeploymentStatus = STATUS, **spec: Any) -> Figures:
     books = Books()
-    books.note(deployment(**spec), status, Serving(), CONFIG)
+    books.note(deployment(**spec), status, Serving(), CONFIG, 0.0)
     return figures(books)
 
 
@@ -155,27 +155,63 @@ def test_the_promise_is_the_effective_one() -> None:
         {"defaults": [{"namespace": "team", "spec": {"slo": {"itlP99Ms": 50}}}]}
     )
     books = Books()
-    books.note(deployment(slo={"ttftP99Ms": 2000}), STATUS, Serving(), config)
+    books.note(deployment(slo={"ttftP99Ms": 2000}), STATUS, Serving(), config, 0.0)
     assert dict(figures(books).slo) == {"ttft_p99": 2.0, "itl_p99": 0.05}
 
 
 def test_restarts_count_on_when_pods_are_replaced_and_those_of_before_this_program_do_not_count() -> None:
     books = Books()
     for seen in (serving(a=1), serving(a=3, b=0), serving(b=2), serving(b=2), serving(b=2, c=1)):
-        books.note(deployment(), STATUS, seen, CONFIG)
+        books.note(deployment(), STATUS, seen, CONFIG, 0.0)
     assert figures(books).restarts == 2 + 2 + 1
+
+
+def group(*restarts: int) -> Serving:
+    pods = tuple(
+        PodSeen(name=f"p{rank}", uid=f"u{rank}", stage=Stage.READY, group=0, rank=rank, restarts=n)
+        for rank, n in enumerate(restarts)
+    )
+    return Serving(sets=(SetSeen(name="chat-0a1b2c3d", replicas=1, pods=pods, pods_per_replica=len(pods)),))
+
+
+def test_a_group_of_pods_that_fails_has_restarted_once_however_its_pods_are_seen_to_come_back() -> None:
+    books = Books()
+    looks = ((4, 0, 0, 0), (5, 0, 0, 0), (5, 1, 1, 1), (6, 2, 1, 1), (6, 2, 2, 2))
+    for minute, restarts in enumerate(looks):
+        books.note(deployment(), STATUS, group(*restarts), CONFIG, 60.0 * minute)
+    assert (figures(books).restarts, figures(books).again) == (2, 1)
+
+
+def test_a_replica_that_restarts_within_the_hour_does_so_again_and_others_beside_it_do_not() -> None:
+    books = Books()
+    looks = (
+        (0, {}),
+        (60, {"a": 1, "b": 1, "c": 1}),
+        (600, {"a": 2, "b": 1, "c": 1}),
+        (4500, {"a": 3, "b": 2, "c": 1}),
+    )
+    for now, restarts in looks:
+        books.note(deployment(), STATUS, serving(**{"a": 0, "b": 0, "c": 0, **restarts}), CONFIG, now)
+    assert (figures(books).restarts, figures(books).again) == (6, 1)
+
+
+def test_of_several_restarts_between_two_looks_all_but_the_first_are_one_again() -> None:
+    books = Books()
+    for restarts in (0, 3):
+        books.note(deployment(), STATUS, serving(a=restarts), CONFIG, 0.0)
+    assert (figures(books).restarts, figures(books).again) == (3, 2)
 
 
 def test_another_resource_of_the_same_name_begins_anew() -> None:
     books = Books()
     for uid, restarts in (("u", 0), ("u", 3), ("v", 1), ("v", 2)):
-        books.note(deployment(uid), STATUS, serving(a=restarts), CONFIG)
+        books.note(deployment(uid), STATUS, serving(a=restarts), CONFIG, 0.0)
     assert figures(books).restarts == 1
 
 
 def test_nothing_is_left_of_what_is_gone() -> None:
     books = Books()
-    books.note(deployment(), STATUS, serving(a=3), CONFIG)
+    books.note(deployment(), STATUS, serving(a=3), CONFIG, 0.0)
     books.forget("team/chat")
     assert list(books) == []
 

@@ -157,11 +157,12 @@ KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
 TENSOR: Final = ours("llm:tensor_parallel:max", own.TENSOR_PARALLEL)
 CONDITION: Final = ours("llm:condition:max", own.CONDITION)
 RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increase({}[15m])")
-RESTARTS_HOUR: Final = ours("llm:engine_restarts:increase1h", own.RESTARTS, "increase({}[1h])")
+AGAIN: Final = ours("llm:engine_restarts_again:increase15m", own.RESTARTS_AGAIN, "increase({}[15m])")
+AGAIN_HOUR: Final = ours("llm:engine_restarts_again:increase1h", own.RESTARTS_AGAIN, "increase({}[1h])")
 
 RECORDS: Final = (
     KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, FAILURES_HOUR, FAILED_HOUR, PREEMPTIONS, PREEMPTED, TTFT, TTFT_MEDIAN,
-    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, RESTARTS_HOUR,
+    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, AGAIN, AGAIN_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 

@@ -56,7 +56,10 @@ STALL: Final = Threshold(
 )
 """Gaps that all last hardly more than 10 ms have a median of 17.5 ms, the middle of their bucket: less than this is no sign of anything."""
 PREDICTION: Final = Threshold(0.1, "share by which the KV pool differs from the plan's")
-RESTARTS: Final = Threshold(3, "restarts of engines in 15 minutes, or in an hour while a replica still fails")
+RESTARTS: Final = Threshold(
+    2,
+    "restarts of replicas that had restarted within the hour before, in 15 minutes, or in an hour while a replica still fails",
+)
 FAILING: Final = Threshold(0.1, "share of turns that fail")
 
 TABLE: Final[Mapping[str, Threshold]] = {

@@ -112,6 +112,7 @@ def deployments(books: Books) -> Iterator[Metric]:
     )
     yield _by_word(own.CONDITION, listed, lambda one: one.conditions)
     yield _single(own.RESTARTS, listed, lambda one: one.restarts)
+    yield _single(own.RESTARTS_AGAIN, listed, lambda one: one.again)
 
 
 class _Listed:

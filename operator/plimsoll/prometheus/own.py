@@ -125,7 +125,13 @@ CONDITION: Final = Own(
 RESTARTS: Final = Own(
     "plimsoll_engine_restarts_total",
     "counter",
-    "Restarts of engines' containers that were seen. Pods that are replaced count on.",
+    "Restarts of replicas' engines that were seen, those of all pods of a group together as one. Pods that are replaced count on.",
+    LLM,
+)
+RESTARTS_AGAIN: Final = Own(
+    "plimsoll_engine_restarts_again_total",
+    "counter",
+    "Of these, restarts of a replica that had restarted within the hour before: what crashes again and again, and not what a node's restart takes with it.",
     LLM,
 )
 CPU_SECONDS: Final = Own("process_cpu_seconds_total", "counter", "Processor time of this process.")
@@ -135,5 +141,5 @@ ALL: Final = (
     INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS,
     ADMISSION_LISTENS, ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS,
     ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
-    CPU_SECONDS, MEMORY,
+    RESTARTS_AGAIN, CPU_SECONDS, MEMORY,
 )  # fmt: skip

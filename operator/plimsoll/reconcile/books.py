@@ -6,7 +6,7 @@ A scrape must not read ten thousand resources, so turns leave here what they kno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,6 +27,9 @@ from plimsoll.status.told import ENGINE, RAMP, News
 
 OTHER: Final = "Other"
 """In place of a word that is not in our tables: words that pods make up must not make new series without end."""
+
+AGAIN_SECONDS: Final = 3600.0
+"""How long after a restart another one of the same replica is one again. A node that starts anew restarts each of its replicas once."""
 
 ACTS: Final = frozenset({"Scale", "Retune", RAMP, ENGINE})
 """Decisions that are about no condition. Their reasons are few, so they are counted by their own words."""
@@ -50,6 +53,8 @@ class Figures:
     link: str = ""
     conditions: tuple[tuple[str, bool], ...] = ()
     restarts: int = 0
+    again: int = 0
+    """Restarts of replicas that had restarted not long before."""
 
 
 NO_FIGURES: Final = Figures()
@@ -68,8 +73,13 @@ class _Known:
     generation: int | None
     slo: Promise
     restarts: int = 0
-    seen: tuple[tuple[str, int], ...] | None = None
-    """Restarts by pod; None before the first look."""
+    again: int = 0
+    before: tuple[tuple[str, int], ...] | None = None
+    """Restarts by pod as of the first look; None before it."""
+    seen: tuple[tuple[str, int], ...] = ()
+    """Those since then."""
+    ended: tuple[tuple[str, float], ...] = ()
+    """When replicas restarted last, for as long as it matters."""
     figures: Figures = NO_FIGURES
 
 
@@ -91,6 +101,7 @@ class Books:
         status: LLMDeploymentStatus,
         serving: Serving,
         config: OperatorConfig,
+        now: float,
     ) -> None:
         """Note how a deployment stands after its turn."""
         key = f"{deployment.namespace}/{deployment.name}"
@@ -100,13 +111,8 @@ class Books:
             kept = known if known is not None and known.uid == uid else _Known(uid, generation, Promise())
             kept.generation, kept.slo = generation, _slo(deployment, config)
             known = self._known[key] = kept
-        pods = [pod for seen in serving.sets for pod in seen.pods]
-        if known.seen is not None:
-            # Restarts from before this program's first look are not counted: they would look as if all had come at once.
-            before = dict(known.seen)
-            known.restarts += sum(max(0, pod.restarts - before.get(pod.uid, 0)) for pod in pods)
-        known.seen = tuple((pod.uid, pod.restarts) for pod in pods if pod.restarts)
-        known.figures = _shared(_figures(status, serving, known.slo, known.restarts))
+        _count(known, serving, now)
+        known.figures = _shared(_figures(status, serving, known))
 
     def planned(self, plan: Plan) -> None:
         if plan.pinning is None or not plan.pinning.kept:
@@ -121,6 +127,36 @@ class Books:
 
     def forget(self, key: str) -> None:
         self._known.pop(key, None)
+
+
+def _count(known: _Known, serving: Serving, now: float) -> None:
+    """Count restarts of replicas. The pods of a group are brought down and up as one, which is one restart, though they may be seen to
+    be at it one after another."""
+    pods = [pod for seen in serving.sets for pod in seen.pods]
+    if known.before is None:
+        # Restarts from before this program's first look are not counted: they would look as if all had come at once.
+        known.before = tuple((pod.uid, pod.restarts) for pod in pods if pod.restarts)
+    before, seen = dict(known.before), dict(known.seen)
+    ended = {name: at for name, at in known.ended if now - at <= AGAIN_SECONDS}
+    known.seen = tuple((pod.uid, n) for pod in pods if (n := pod.restarts - before.get(pod.uid, 0)) > 0)
+    since = dict(known.seen)
+    for name, uids in _replicas(serving):
+        more = max(since.get(uid, 0) for uid in uids) - max(seen.get(uid, 0) for uid in uids)
+        if more > 0:
+            known.restarts += more
+            known.again += more if name in ended else more - 1
+            ended[name] = now
+    known.ended = tuple(ended.items())
+
+
+def _replicas(serving: Serving) -> Iterator[tuple[str, Sequence[str]]]:
+    """The pods of each, under a name that stays where one of several is replaced."""
+    for each in serving.sets:
+        groups: dict[str, list[str]] = {}
+        for pod in each.pods:
+            name = pod.uid if pod.group is None else f"{each.name}/{pod.group}"
+            groups.setdefault(name, []).append(pod.uid)
+        yield from groups.items()
 
 
 @lru_cache(4096)
@@ -141,7 +177,8 @@ def _slo(deployment: LLMDeployment, config: OperatorConfig) -> Promise:
     )
 
 
-def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restarts: int) -> Figures:
+def _figures(status: LLMDeploymentStatus, serving: Serving, known: _Known) -> Figures:
+    slo = known.slo
     plan, counted = status.plan, status.replica_status
     replicas: tuple[tuple[str, int], ...] = ()
     if counted is not None:
@@ -179,7 +216,8 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, slo: Promise, restar
             # are not.
             if one.status != "Unknown" and not (one.type == names.METRICS and one.reason in OF_QUERY)
         ),
-        restarts=restarts,
+        restarts=known.restarts,
+        again=known.again,
     )
 
 

@@ -95,7 +95,7 @@ async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping
     due = world.now() - since >= patience or (first and lacks_nodes(serving))
     if not due and _needs_nothing(world, key, deployment, serving):
         _still_hungry(world, key, deployment)
-        world.books.note(deployment, deployment.status, serving, world.config)
+        world.books.note(deployment, deployment.status, serving, world.config, world.now())
         return patience if unsteady is None else min(patience, unsteady)
     world.looked_at[key] = world.now()
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
@@ -312,7 +312,7 @@ def _troubles(applied: Applied) -> list[Trouble]:
 
 async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
     after = status_after(story, deployment.status, timestamp(world.now()))
-    world.books.note(deployment, after, story.serving, world.config)
+    world.books.note(deployment, after, story.serving, world.config, world.now())
     await _write(world, deployment, after, body)
 
 
