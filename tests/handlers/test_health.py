@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -50,14 +51,37 @@ def asked(one: Probe, path: str) -> tuple[int, str]:
     return asyncio.run(run())
 
 
+def test_why_it_is_not_alive_is_logged_once_as_it_begins(caplog: pytest.LogCaptureFixture) -> None:
+    silent_for = iter((0.0, SILENT_SECONDS + 1, SILENT_SECONDS + 6, 0.0, SILENT_SECONDS + 2))
+    one = replace(probe(), alive_at=lambda: NOW - next(silent_for))
+
+    async def run() -> None:
+        runner = await serve_health(one, "127.0.0.1", 0)
+        try:
+            async with aiohttp.ClientSession() as session:
+                for _ in range(5):
+                    await session.get(f"http://127.0.0.1:{runner.addresses[0][1]}/healthz")
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(run())
+    assert [
+        record.getMessage().partition(": ")[2]
+        for record in caplog.records
+        if "/healthz" in record.getMessage()
+    ] == [
+        f"a watch has been silent for {seconds:.0f} s" for seconds in (SILENT_SECONDS + 1, SILENT_SECONDS + 2)
+    ]
+
+
 @pytest.mark.parametrize(
     ("one", "path", "status", "words"),
     [
         (probe(), "/healthz", 200, "ok"),
-        (probe(alive_at=NOW - SILENT_SECONDS - 1), "/healthz", 503, "a watch has been silent for 241 s"),
+        (probe(alive_at=NOW - SILENT_SECONDS - 1), "/healthz", 500, "a watch has been silent for 241 s"),
         (probe(deaf=DEAF_SECONDS), "/healthz", 200, "ok"),
-        (probe(deaf=DEAF_SECONDS + 1), "/healthz", 503, "only found by looking for 601 s"),
-        (probe(began=NOW - HANGING_SECONDS - 1), "/healthz", 503, "a turn has been running for 601 s"),
+        (probe(deaf=DEAF_SECONDS + 1), "/healthz", 500, "only found by looking for 601 s"),
+        (probe(began=NOW - HANGING_SECONDS - 1), "/healthz", 500, "a turn has been running for 601 s"),
         (probe(missing="what is in the cluster has not been seen yet"), "/healthz", 200, "ok"),
         (probe(), "/readyz", 200, "ok"),
         (

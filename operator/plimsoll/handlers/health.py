@@ -7,6 +7,7 @@ once it has seen what is in the cluster. A standby that waits for the Lease is r
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,8 @@ from typing import Final
 from aiohttp import web
 
 from plimsoll.handlers.serving import runner_of
+
+LOG: Final = logging.getLogger(__name__)
 
 SILENT_SECONDS: Final = 240.0
 """How long a watch may be silent. The server sends something about once a minute, and a watch restarts itself after 70 s of silence."""
@@ -68,9 +71,17 @@ class Probe:
 async def serve_health(probe: Probe, host: str, port: int) -> web.AppRunner:
     """Answers until its cleanup() is awaited."""
 
+    told = False
+
     async def alive(_: web.Request) -> web.Response:
+        nonlocal told
         wrong = probe.ill()
-        return web.Response(text=wrong or "ok", status=503 if wrong else 200)
+        if wrong and not told:
+            # The kubelet ends the process after a few such answers, and what they said would be gone with it.
+            LOG.error("not alive, as /healthz answers: %s", wrong)
+        told = bool(wrong)
+        # Of a 503 kubectl shows no body, but words of its own.
+        return web.Response(text=wrong or "ok", status=500 if wrong else 200)
 
     async def ready(_: web.Request) -> web.Response:
         missing = probe.unready()
