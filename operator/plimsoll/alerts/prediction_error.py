@@ -1,25 +1,26 @@
-"""The engine's KV pool is another one than the plan said: capacity and scaling are computed from the wrong number."""
+"""The engine's KV pool is smaller than the plan said: capacity and scaling are computed from a number that is too large."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import KV_TOKENS, SAME
+from plimsoll.alerts.records import KV_TOKENS, REPLICAS, SAME
 from plimsoll.alerts.thresholds import PREDICTION
 
 PREDICTION_ERROR: Final = Alert(
     name="PredictionError",
-    summary=f"The KV pool of {WHO} is not what was planned.",
+    summary=f"The KV pool of {WHO} is smaller than planned.",
     description=(
-        "The engine reports a pool that differs by {{ $value | humanizePercentage }} from the plan's. Where it is smaller, requests wait or are preempted "
+        "The engine reports a pool that is {{ $value | humanizePercentage }} smaller than the plan's: requests wait or are preempted "
         "earlier than planned. Plimsoll learns from it for the next plan; take it with the annotation plimsoll.dev/replan. "
         "Look for another process on the GPU, other arguments, or a cold compile cache."
     ),
     levels=(
         Level(
             "warning",
-            f'abs({KV_TOKENS}{{source="measured"}} / {SAME} {KV_TOKENS}{{source="predicted"}} - 1) > {PREDICTION}',
+            f'1 - {KV_TOKENS}{{source="measured"}} / {SAME} {KV_TOKENS}{{source="predicted"}} > {PREDICTION} '
+            f'and {SAME} {REPLICAS}{{state="ready"}} > 0',
             "15m",
         ),
     ),

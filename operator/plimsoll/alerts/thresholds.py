@@ -55,7 +55,7 @@ STALL: Final = Threshold(
     "times the predicted p99 gap between tokens, from which half of all gaps are too long for GPUs joined by PCIe",
 )
 """Gaps that all last hardly more than 10 ms have a median of 17.5 ms, the middle of their bucket: less than this is no sign of anything."""
-PREDICTION: Final = Threshold(0.1, "share by which the KV pool differs from the plan's")
+PREDICTION: Final = Threshold(0.1, "share by which the KV pool is smaller than the plan's")
 RESTARTS: Final = Threshold(
     2,
     "restarts of replicas that had restarted within the hour before, in 15 minutes, or in an hour while a replica still fails",
