@@ -153,6 +153,7 @@ CASES: Final = (
     case("one in two hundred is preempted", {PREEMPTIONS: rising(0.3)}),
     case("one in ten is preempted", {PREEMPTIONS: rising(6)}, "Preemption", "Preemption!"),
     case("all are preempted, and none has ended for long", {PREEMPTIONS: rising(6), FINISHED: steady(9)}, "Preemption", "Preemption!"),
+    case("one is preempted every four minutes, and few are finished", {PREEMPTIONS: counted(*range(1, 30, 4)), FINISHED: rising(4)}, "Preemption"),
     case("one burst of preemptions", {PREEMPTIONS: since(26, "0", "9")}),
     case("the queue grows", {WAITING: rising(2)}, "QueueGrowth"),
     case("the queue stands", {WAITING: steady(50)}, "QueueGrowth"),

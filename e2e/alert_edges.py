@@ -108,6 +108,9 @@ EDGES: Final[Mapping[str, Edge]] = {
     "PREEMPTED_ACT": Edge(
         lambda at: {PREEMPTIONS: rising(A_MINUTE * at)}, ("Preemption", "Preemption!"), ("Preemption",)
     ),
+    "PREEMPTIONS_LEAST": Edge(
+        lambda at: {PREEMPTIONS: rising(at / 5), FINISHED: rising(4)}, ("Preemption", "Preemption!"), ("Preemption",)
+    ),
     "QUEUE_LEAST": Edge(lambda at: {WAITING: steady(at)}, ("QueueGrowth",)),
     "QUEUE_SOON": Edge(falling, ("QueueGrowth",)),
     "QUEUE_SHARE": Edge(lambda at: {WAITING: steady(400 * at), RUNNING: steady(400)}, ("QueueGrowth",)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import SWINGS, WHO, Alert, Level
-from plimsoll.alerts.records import PREEMPTED
-from plimsoll.alerts.thresholds import PREEMPTED_ACT, PREEMPTED_WARN
+from plimsoll.alerts.records import PREEMPTED, PREEMPTIONS, SAME
+from plimsoll.alerts.thresholds import PREEMPTED_ACT, PREEMPTED_WARN, PREEMPTIONS_LEAST
 
 PREEMPTION: Final = Alert(
     name="Preemption",
@@ -26,7 +26,7 @@ PREEMPTION: Final = Alert(
         ),
         Level(
             "critical",
-            f"{PREEMPTED} > {PREEMPTED_ACT}",
+            f"{PREEMPTED} > {PREEMPTED_ACT} and {SAME} {PREEMPTIONS} >= {PREEMPTIONS_LEAST}",
             "5m",
             f"above {PREEMPTED_ACT.value:.0%}",
             keeps=SWINGS,

@@ -25,6 +25,7 @@ class Threshold:
 KV_FULL: Final = Threshold(LAW.alert_kv, "share of the KV pool in use, mean of the replicas")
 PREEMPTED_WARN: Final = Threshold(LAW.healthy_preempted, "preemptions for each finished request, to look at")
 PREEMPTED_ACT: Final = Threshold(ACT, "preemptions for each finished request, to act on")
+PREEMPTIONS_LEAST: Final = Threshold(3, "preemptions in 5 minutes below which there is nothing to act on")
 QUEUE_LEAST: Final = Threshold(LAW.alert_waiting, "waiting requests below which a queue is no matter")
 QUEUE_SOON: Final = Threshold(
     600, "seconds within which a queue, as it went for ten minutes, will be short again to be no matter"
