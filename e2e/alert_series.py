@@ -31,6 +31,7 @@ TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
 RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
 AGAIN: Final = f"plimsoll_engine_restarts_again_total{{{LLM}}}"
+LIMITED: Final = f'plimsoll_condition{{{LLM},type="ScalingLimited"}}'
 STALLED: Final = f'plimsoll_condition{{{LLM},type="Stalled"}}'
 METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'

@@ -30,7 +30,7 @@ from plimsoll.alerts.records import (
     Record,
 )
 from plimsoll.alerts.rules import rules
-from plimsoll.alerts.waiting_for_gpus import WAITING_FOR_GPUS
+from plimsoll.alerts.waiting_for_gpus import PAUSE, WAITING_FOR_GPUS
 from plimsoll.alerts.waiting_for_nodes import WAITING_FOR_NODES
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
@@ -222,7 +222,7 @@ def test_a_replica_without_a_place_is_told_of_before_the_law_gives_it_up(
 
 def test_an_alert_about_missing_gpus_lasts_while_replicas_are_given_up_and_asked_for_again() -> None:
     (level,) = WAITING_FOR_GPUS.levels
-    assert minutes(level.keeps) * 60 > LAW.retry_most_s + minutes(level.lasting) * 60 + SLOWLY_S
+    assert minutes(PAUSE) * 60 > LAW.retry_most_s + minutes(level.lasting) * 60 + SLOWLY_S
 
 
 def minutes(text: str) -> int:
