@@ -36,6 +36,8 @@ def test_every_pattern_of_the_api_is_told_in_words(model: type[LLMDeployment] | 
         ("engine: {version: v0.33.0}", "as 0.33.0 or 0.33.0rc1, without a v before it (found 'v0.33.0')"),
         ("cost: {maxPerHour: '$5'}", "must be a number in plain digits"),
         ("slo: {availabilityPercent: '99.9%'}", "without a sign"),
+        ("slo: {availabilityPercent: '0.999'}", "is 50 to 99.9999, not 0.999"),
+        ("slo: {availabilityPercent: '100'}", "is 50 to 99.9999, not 0.999"),
         ("networking: {gateway: {name: a, hostnames: ['https://a.b']}}", "without a scheme"),
         ("storage: {cache: {emptyDir: {sizeLimit: 10GB}}}", "write a number and a unit"),
     ],

@@ -1,6 +1,7 @@
 """What the traffic looks like and what latency it is promised: what a user declares, never what was observed."""
 
-from typing import Annotated, ClassVar
+import re
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -84,15 +85,19 @@ class Workload(ApiModel):
     requests_per_second: Decimal | None = field('Arrival rate at the peak, over all replicas, as "12.5".')
 
 
+SHARE: Final = re.compile(r"[5-9][0-9](\.[0-9]{1,4})?")
+"""Of requests that are answered, in percent: one that is written as a part of one would promise nearly nothing, without a word."""
+
+
 class SLO(ApiModel):
     """What latency and availability the deployment promises; alerts and scaling cite the same numbers."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            name="availability-below-100",
-            cel="!has(self.availabilityPercent) || self.availabilityPercent.matches('^[0-9]{1,2}([.][0-9]{1,4})?$')",
-            holds=lambda m: m.availability_percent is None or len(m.availability_percent.split(".")[0]) <= 2,
-            message='availabilityPercent must be below 100, as "99.9"',
+            name="availability-in-percent",
+            cel="!has(self.availabilityPercent) || self.availabilityPercent.matches('^[5-9][0-9]([.][0-9]{1,4})?$')",
+            holds=lambda m: m.availability_percent is None or bool(SHARE.fullmatch(m.availability_percent)),
+            message='availabilityPercent is 50 to 99.9999, not 0.999',
             field="availabilityPercent",
         ),
     )
