@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from plimsoll.facts.gpus import gpu_named
@@ -10,7 +11,8 @@ from plimsoll.handlers import telemetry
 from plimsoll.handlers.health import Metric, exposition
 from plimsoll.handlers.wakes import LONGER, TurnCounts
 from plimsoll.prometheus import own
-from plimsoll.reconcile.books import Books, Figures
+from plimsoll.reconcile.books import OTHER, Books, Figures
+from plimsoll.status.told import News
 
 
 def page(metrics: Iterable[Metric]) -> list[str]:
@@ -64,7 +66,7 @@ class Counted(Books):
 
 def test_each_figure_stands_under_its_deployment_and_its_word() -> None:
     books = Counted()
-    assert page(telemetry.deployments(books)) == [
+    assert page(one for one in telemetry.deployments(books) if one.name != own.DECISIONS.name) == [
         'plimsoll_replicas{llm_namespace="a",llm="chat",state="ready"} 2',
         'plimsoll_replicas{llm_namespace="a",llm="chat",state="wanted"} 3',
         'plimsoll_llm_devices{llm_namespace="a",llm="chat"} 12',
@@ -76,6 +78,19 @@ def test_each_figure_stands_under_its_deployment_and_its_word() -> None:
         'plimsoll_engine_restarts_again_total{llm_namespace="b",llm="code"} 0',
     ]
     assert books.looks == 1
+
+
+def test_a_decision_or_failure_is_counted_from_0_on_before_there_is_one_of_its_kind() -> None:
+    """Else the first of a kind comes as a counter that is at 1 already, which is no rise."""
+    books = Books()
+    books.decided([News("Normal", "Scale", "LoadRose", "m")])
+    told = page(telemetry.deployments(books))
+    assert 'plimsoll_decisions_total{about="Scale",reason="LoadRose"} 1' in told
+    for about, reason in (("Retune", "RetuneFailed"), ("Stalled", "StartFailed"), ("Ready", OTHER)):
+        assert f'plimsoll_decisions_total{{about="{about}",reason="{reason}"}} 0' in told
+    failed = page(telemetry.turns(TurnCounts(failures=Counter(Bug=2)), waiting=0))
+    assert 'plimsoll_turns_failed_total{reason="Bug"} 2' in failed
+    assert 'plimsoll_turns_failed_total{reason="403"} 0' in failed
 
 
 def test_whoever_asks_for_other_metrics_has_no_deployment_looked_at() -> None:

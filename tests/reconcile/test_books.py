@@ -11,11 +11,13 @@ from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus, SetStatus
+from plimsoll.control.retune.steps import Phase
 from plimsoll.facts.gpus import Gpu, UnknownGpu
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile import books
 from plimsoll.reconcile.books import OTHER, Books, Figures
 from plimsoll.status.told import News, ramp_news
+from tests.control.test_properties import DONE
 
 CONFIG = OperatorConfig()
 STATUS = LLMDeploymentStatus.model_validate({
@@ -184,7 +186,7 @@ def test_a_group_of_pods_that_fails_has_restarted_once_however_its_pods_are_seen
 
 def test_a_replica_that_restarts_within_the_hour_does_so_again_and_others_beside_it_do_not() -> None:
     books = Books()
-    looks = (
+    looks: tuple[tuple[float, dict[str, int]], ...] = (
         (0, {}),
         (60, {"a": 1, "b": 1, "c": 1}),
         (600, {"a": 2, "b": 1, "c": 1}),
@@ -227,6 +229,11 @@ def test_what_control_does_is_counted_by_its_own_reasons() -> None:
     books = Books()
     books.decided([News("Normal", "Scale", "Rising", "m")] * 2)
     assert dict(books.decisions) == {("Scale", "Rising"): 2}
+
+
+def test_every_reason_of_what_control_does_is_known_beforehand() -> None:
+    assert {reason for _, reason in DONE} == books.ACTS["Scale"]
+    assert {f"Retune{phase.value}" for phase in Phase} < books.ACTS["Retune"]
 
 
 def test_what_became_of_a_ramp_is_counted_as_the_event_says_it() -> None:

@@ -15,10 +15,10 @@ from plimsoll import __version__
 from plimsoll.facts.inventory import Inventory
 from plimsoll.handlers.admission import ReviewCounts
 from plimsoll.handlers.health import Metric
-from plimsoll.handlers.wakes import LONGER, TurnCounts
+from plimsoll.handlers.wakes import FAILURES, LONGER, TurnCounts
 from plimsoll.prometheus import own
 from plimsoll.prometheus.own import Own
-from plimsoll.reconcile.books import Books, Figures
+from plimsoll.reconcile.books import TOLD, Books, Figures
 from plimsoll.reconcile.loop.controlling import Control
 
 Sample = tuple[tuple[str, ...], float]
@@ -51,7 +51,8 @@ def turns(counts: TurnCounts, *, waiting: int) -> Iterator[Metric]:
     yield single(own.TURNS, counts.turns)
     yield single(own.TURNS_WAITING, waiting)
     yield single(own.TURNS_RUNNING, len(counts.running))
-    yield metric(own.TURNS_FAILED, (((reason,), count) for reason, count in sorted(counts.failures.items())))
+    failures = {**dict.fromkeys(FAILURES, 0), **counts.failures}
+    yield metric(own.TURNS_FAILED, (((reason,), count) for reason, count in sorted(failures.items())))
     yield Metric(own.TURN_SECONDS.name, "histogram", own.TURN_SECONDS.text, _buckets(counts))
 
 
@@ -99,7 +100,7 @@ def _pools(inventory: Inventory) -> Iterator[Sample]:
 def deployments(books: Books) -> Iterator[Metric]:
     """Metrics of what turns have decided and seen."""
     yield metric(own.PLANS, sorted(books.plans.items()))
-    yield metric(own.DECISIONS, sorted(books.decisions.items()))
+    yield metric(own.DECISIONS, sorted({**dict.fromkeys(TOLD, 0), **books.decisions}.items()))
     listed = _Listed(books)
     yield _by_word(own.REPLICAS, listed, lambda one: one.replicas)
     yield _single(own.DEVICES, listed, lambda one: one.devices)

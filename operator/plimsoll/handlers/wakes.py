@@ -53,6 +53,23 @@ class TurnCounts:
     """Turns by how long they took: between two bounds of LONGER each, and at last those beyond all bounds."""
 
 
+FAILURES: Final = (
+    "403",
+    "404",
+    "409",
+    "422",
+    "429",
+    "500",
+    "503",
+    "504",
+    "Bug",
+    "NotLeading",
+    "Silent",
+    "Unreachable",
+)
+"""What turns fail of, but for statuses that are seldom: they are counted from 0 on, so that the first of each is seen as it is counted."""
+
+
 def _reason(error: Exception) -> str:
     """A word for an error, of which there are few, as it is a label of a metric."""
     if isinstance(error, Refused):

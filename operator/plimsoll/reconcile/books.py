@@ -6,9 +6,10 @@ A scrape must not read ten thousand resources, so turns leave here what they kno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from plimsoll import names
@@ -19,6 +20,7 @@ from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.gate import OF_QUERY
+from plimsoll.control.retune.steps import Phase
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
 from plimsoll.facts.serving import Serving, Stage
 from plimsoll.planning.layouts.layout import Layout
@@ -31,8 +33,20 @@ OTHER: Final = "Other"
 AGAIN_SECONDS: Final = 3600.0
 """How long after a restart another one of the same replica is one again. A node that starts anew restarts each of its replicas once."""
 
-ACTS: Final = frozenset({"Scale", "Retune", RAMP, ENGINE})
-"""Decisions that are about no condition. Their reasons are few, so they are counted by their own words."""
+ACTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType({
+    "Scale": frozenset({
+        "AtMax", "AtMin", "GPUsUnavailable", "LoadFell", "LoadRose", "Panic", "ScaledToZero", "StartFailed", "Woken",
+    }),
+    "Retune": frozenset({"RetuneSuggested", *(f"Retune{phase.value}" for phase in Phase)}),
+    RAMP: frozenset({"RampTaken", "RampRefused"}),
+    ENGINE: frozenset({"EngineWarns"}),
+})  # fmt: skip
+"""Decisions that are about no condition, with the reasons of each. They are few, so each is counted by its own word, also one that is not here."""
+
+TOLD: Final = tuple(
+    (about, reason) for about, reasons in {**REASONS, **ACTS}.items() for reason in (*sorted(reasons), OTHER)
+)
+"""What decisions may be about, and why: as a counter is there before the first of its kind, so that this one is seen as it is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
