@@ -43,6 +43,18 @@ def test_beyond_each_number_its_alert_fires_and_just_before_it_does_not(tmp_path
     assert said.returncode == 0, said.stdout + said.stderr
 
 
+def test_every_query_of_a_runbook_can_be_read(tmp_path: Path) -> None:
+    pages = [(ROOT / alert.runbook).read_text() for alert in ALERTS]
+    spans = [span for page in pages for span in re.findall(r"`([^`\n]+)`", page)]
+    queries = [span for span in spans if re.search(r"\bv?llm:|\bplimsoll_", span)]
+    assert len(queries) > 30
+    rules = [{"record": f"found:{number}", "expr": query} for number, query in enumerate(queries)]
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"groups": [{"name": "runbooks", "rules": rules}]}))
+    said = promtool("check", "rules", file)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 def of(cluster: str, labels: str) -> str:
     return labels.replace("{", f'{{cluster="{cluster}",', 1)
 

@@ -13,7 +13,9 @@ from plimsoll import names
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.base import WHO, Alert
 from plimsoll.alerts.pages import MARK, alerts_page, runbook
+from plimsoll.alerts.records import WORDS
 from plimsoll.cli.main import cli
+from plimsoll.prometheus import own, vocabulary
 
 ROOT = Path(__file__).parents[2]
 FLEETS = {"fleet", "nodes_file", "snapshot_file", "context"}
@@ -62,6 +64,23 @@ def test_a_command_in_an_alert_names_the_resource_that_it_is_about(alert: Alert)
         said = " ".join(words)
         assert "{{ $labels.llm }} -n {{ $labels.namespace }}" in said
     assert "{{" not in runbook(alert)
+
+
+FLEET_WIDE = {metric.name for metric in own.ALL if "llm" not in metric.labels} | {own.DEVICES.name}
+METRIC = re.compile(r"\b(?:llm|vllm):[a-z0-9_:]+|\bplimsoll_[a-z_]+")
+HISTOGRAMS = {name for words in vocabulary.HISTOGRAMS.values() for name in WORDS.of(*words)}
+
+
+@every_alert
+def test_a_query_is_about_the_deployment_that_is_alerted_of_and_finds_something(alert: Alert) -> None:
+    _, _, written = (ROOT / alert.runbook).read_text().partition("\n## Check\n")
+    check, _, _ = written.partition("\n## Cure\n")
+    for query in re.findall(r"`([^`\n]+)`", check):
+        for found in METRIC.finditer(query):
+            name, rest = found.group(), query[found.end() :]
+            if name not in FLEET_WIDE:
+                assert re.match(r'\{[^}]*namespace="NAMESPACE",(?:pod=~"NAME-|llm="NAME")', rest), query
+            assert name not in HISTOGRAMS, f"{query}: there is no series of that name, but of its buckets"
 
 
 @every_alert
