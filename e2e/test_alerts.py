@@ -17,6 +17,7 @@ from plimsoll.alerts import ALERTS
 from plimsoll.alerts.dashboards import DASHBOARDS
 from plimsoll.alerts.operator_gone import OPERATOR_GONE
 from plimsoll.alerts.thresholds import TABLE
+from plimsoll.alerts.ttft_over_slo import TTFT_OVER_SLO
 
 RULES = ROOT / "charts" / "plimsoll" / "files" / "rules.yaml"
 
@@ -41,6 +42,17 @@ def test_beyond_each_number_its_alert_fires_and_just_before_it_does_not(tmp_path
     file.write_text(json.dumps(alert_cases.tests(str(rules), alert_edges.cases())))
     said = promtool("test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_an_alert_about_a_promise_says_what_was_promised_beside_what_was_measured(tmp_path: Path) -> None:
+    late = alert_series.ttft(le_0_5=0, le_3=60, le_10=60, inf=60)
+    read = alert_cases.tests(str(RULES), [alert_cases.case("late", late, "TTFTOverSLO")])
+    (one,) = read["tests"]
+    one["alert_rule_test"] = [{"eval_time": "30m", "alertname": TTFT_OVER_SLO.alert, "exp_alerts": []}]
+    file = tmp_path / "tests.json"
+    file.write_text(json.dumps(read))
+    found = promtool("test", "rules", file)
+    assert "99 of 100 take up to 2.975s, and 2s is promised in" in found.stdout + found.stderr
 
 
 def test_every_query_of_a_runbook_can_be_read(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert
-from plimsoll.alerts.promised import over_promise
+from plimsoll.alerts.promised import over_promise, promise
 from plimsoll.alerts.records import ITL, ITL_MEDIAN
 
 ITL_OVER_SLO: Final = Alert(
     name="ITLOverSLO",
     summary=f"Gaps between tokens of {WHO} last longer than promised.",
     description=(
-        "99 of 100 take up to {{ $value | humanizeDuration }}, which is over the resource's own spec.slo. "
+        f"99 of 100 take up to {{{{ $value | humanizeDuration }}}}, and {promise('itl_p99')} is promised in the resource's own spec.slo. "
         "Too many requests run at once, long prompts cut in, or preempted answers stand still: Preemption and PrefillContention tell "
         "these apart. Fewer sequences (let retuning work: spec.tuning.mode auto), more replicas (spec.scaling.max), or promise less."
     ),

@@ -5,9 +5,11 @@ What a runbook says of cause, check and cure is written by hand below its head, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from plimsoll import names
 from plimsoll.alerts import ALERTS
 from plimsoll.alerts.base import NAMED, WHO, Alert
 from plimsoll.alerts.records import RECORDS, WORDS
@@ -15,6 +17,19 @@ from plimsoll.alerts.thresholds import TABLE
 from plimsoll.prometheus import own
 
 MARK: Final = "<!-- Above this line `make generate` writes; below it people do. -->\n"
+BY_HAND: Final = f"""\
+With kubectl alone: `kubectl describe llm NAME -n NAMESPACE` has the conditions in full sentences, and
+`kubectl get llm NAME -n NAMESPACE -o jsonpath='{{.status}}'` each field of the status that is named below (one by `{{.status.plan}}`).
+Its pods: `kubectl get pods -n NAMESPACE -l {names.LABEL_DEPLOYMENT}=NAME`.
+"""
+OPERATORS: Final = f"""\
+The operator's pods are found by `kubectl get pods -A -l {names.LABEL_ROLE}={names.OPERATOR}`, here in the namespace plimsoll. Its log, of which the pod that acts has more lines:
+`kubectl logs -n plimsoll -l {names.LABEL_ROLE}={names.OPERATOR} --prefix --tail 500`.
+"""
+COMMAND: Final = """\
+Lines about this deployment have NAMESPACE/NAME. The command `plimsoll` is in these pods, and asks with the operator's rights (what these do not let it read it names):
+`kubectl exec -i -n plimsoll POD -- plimsoll doctor NAME -n NAMESPACE`, and so for each `plimsoll` below, also behind a pipe.
+"""
 SECTIONS: Final = ("Cause", "Check", "Cure")
 SKELETON: Final = "".join(f"\n## {section}\n" for section in SECTIONS)
 
@@ -148,22 +163,19 @@ def runbook(alert: Alert, before: str = "") -> str:
     """The page of one alert; what people wrote on it stays."""
     _, mark, written = before.partition(MARK)
     body = written if mark else SKELETON
+    means = f"{BY_HAND}\n{OPERATORS}{COMMAND}" if WHO in alert.summary else OPERATORS
     severities = ", ".join(f"{level.told} after {level.lasts}" for level in alert.levels)
     return (
         f"# {alert.alert}\n\n{_plain(alert.summary)}\n\n{_plain(alert.description)}\n\n"
         f"Severity: {severities}. The rule stands in [files/rules.yaml](../../charts/plimsoll/files/rules.yaml), "
-        f"all alerts in [alerts](../alerts.md).\n\n{MARK}{body}"
+        f"all alerts in [alerts](../alerts.md).\n\n{means}\n{MARK}{body}"
     )
 
 
 def _plain(text: str) -> str:
     """Without the templates, for a page about any resource."""
     text = text.replace(WHO, "a deployment").replace(NAMED, "NAME -n NAMESPACE")
-    while "{{" in text:
-        before, _, rest = text.partition("{{")
-        _, _, after = rest.partition("}}")
-        text = f"{before}N{after}"
-    return text
+    return re.sub(r"(?:\{\{.*?\}\})+", "N", text)
 
 
 def alerts_page() -> str:

@@ -11,6 +11,13 @@ from plimsoll.alerts.records import SAME, SLO, TTFT_SAMPLES, Record
 from plimsoll.alerts.thresholds import FEW_SAMPLES, SAMPLES, SLO_ACT
 
 
+def promise(latency: str) -> str:
+    """What the resource promises of it, in the words of a template: what was measured says little without."""
+    labels = "cluster='%s',namespace='%s',llm='%s'"
+    asked = f"printf \"{SLO}{{{labels},latency='{latency}'}}\" $labels.cluster $labels.namespace $labels.llm | query"
+    return f"{{{{ with {asked} }}}}{{{{ . | first | value | humanizeDuration }}}}{{{{ end }}}}"
+
+
 def over_promise(seen: Record, median: Record, latency: str) -> tuple[Level, ...]:
     limit = f'{SLO}{{latency="{latency}"}}'
     return (
