@@ -97,7 +97,7 @@ class SLO(ApiModel):
             name="availability-in-percent",
             cel="!has(self.availabilityPercent) || self.availabilityPercent.matches('^[5-9][0-9]([.][0-9]{1,4})?$')",
             holds=lambda m: m.availability_percent is None or bool(SHARE.fullmatch(m.availability_percent)),
-            message='availabilityPercent is 50 to 99.9999, not 0.999',
+            message="availabilityPercent is 50 to 99.9999, not 0.999",
             field="availabilityPercent",
         ),
     )
