@@ -25,7 +25,7 @@ from cluster.binaries import Places  # noqa: E402
 from cluster.binaries.progress import Progress  # noqa: E402
 from cluster.engine import EngineUnavailable  # noqa: E402
 from cluster.node import Unavailable  # noqa: E402
-from preempting import Load, spec  # noqa: E402
+from preempting import ALERT, Load, spec  # noqa: E402
 from retune_ground import CHAT, Ground, ground  # noqa: E402
 from retune_ratios import ratios  # noqa: E402
 
@@ -38,8 +38,8 @@ def loop(on: Ground, replicas: int, users: int) -> dict[str, Any]:
     found: dict[str, Any] = {"argv_before": on.argv(before)}
     with Load(on.url(), users) as load:
         on.preempts(load)
-        on.until("an alert that was heard", lambda: on.heard("PlimsollPreemption"))
-        on.say("PlimsollPreemption fires, and the operator was told")
+        on.until("an alert that was heard", lambda: on.heard(ALERT))
+        on.say(f"{ALERT} fires, and the operator was told")
         if on.status().get("tuning"):
             raise SystemExit("a retune began before any alert was heard")
         on.ended("Done")

@@ -17,12 +17,15 @@ RULES: Final = Path(__file__).parent.parent / "charts" / "plimsoll" / "files" / 
 TOKEN: Final = "a-token-of-some-length"
 
 
-def shipped(lasting: str = "0s") -> dict[str, Any]:
-    """The rules of the chart, which fire once they have held for so long and as long after, in place of minutes."""
+def shipped(lasting: str = "0s", *, alert: str | None = None) -> dict[str, Any]:
+    """The rules of the chart, which fire once they have held for so long and as long after, in place of minutes; one alert's alone, where it is
+    named."""
     text = re.sub(
         r"^( *)((?:keep_firing_)?for): .*$", rf"\1\2: {lasting}", RULES.read_text(), flags=re.MULTILINE
     )
     rules: dict[str, Any] = yaml.safe_load(text.replace("interval: 1m", "interval: 1s"))
+    for group in rules["groups"]:
+        group["rules"] = [one for one in group["rules"] if alert is None or one.get("alert", alert) == alert]
     return rules
 
 

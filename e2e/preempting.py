@@ -29,7 +29,7 @@ from plimsoll import names
 from plimsoll.load.bench import session
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.drive import Limits
-from plimsoll.load.lengths import LogNormal, Uniform
+from plimsoll.load.lengths import Lengths, LogNormal, Uniform
 from plimsoll.load.workload import ClosedLoop, Pattern, Workload
 from turns.running import Desk, Operator
 
@@ -42,6 +42,7 @@ MODEL: Final = "tiny"
 PROMPTS: Final = Uniform(100, 400)
 ANSWERS: Final = LogNormal(400, 1100, 0.95)
 SLO: Final = {"ttftP99Ms": 15000, "itlP99Ms": 200}
+ALERT: Final = "PlimsollPreemption"
 SELDOM_S: Final = 60
 """From look to look, where nobody alerts; for who does it is a fifth of that."""
 AGAIN_S: Final = 11
@@ -102,9 +103,10 @@ def alerted(
     runtime_image: str,
     *,
     restarts: Mapping[str, int],
+    drop: str = "",
 ) -> Iterator[tuple[Desk, Prometheus, Operator]]:
     """A Prometheus that scrapes the engines of a namespace and tells an Alertmanager, and the operator that both tell. It looks seldom by
-    itself: whatever comes of preemptions comes of an alert, and of its being told again while it fires."""
+    itself, and hears of preemptions alone: what comes of them comes of that alert, and of its being told again while it fires."""
     hears, webhook = hearing(folder, again_s=AGAIN_S)
     port, file = free_port(), folder / "admin.json"
     with cluster.prometheus(
@@ -112,8 +114,9 @@ def alerted(
         selector=f"{names.LABEL_LEADER}=true",
         port="http",
         interval_ms=1000,
+        drop=drop,
         targets=[Target(address=f"127.0.0.1:{port}")],
-        rules={"plimsoll": shipped("5s")},
+        rules={"plimsoll": shipped("5s", alert=ALERT)},
         webhook=webhook,
     ) as prometheus:
         file.write_text(admin(prometheus.url, runtime_image, restarts=restarts, interval=SELDOM_S))
@@ -128,16 +131,16 @@ def _patch(path: str, value: Any) -> dict[str, str]:
     return {"op": "add", "path": path, "value": json.dumps(value)}
 
 
-def workload(pattern: Pattern, seed: int) -> Workload:
-    return Workload(pattern=pattern, input_tokens=PROMPTS, output_tokens=ANSWERS, seed=seed)
+def workload(pattern: Pattern, seed: int, prompts: Lengths = PROMPTS, answers: Lengths = ANSWERS) -> Workload:
+    return Workload(pattern=pattern, input_tokens=prompts, output_tokens=answers, seed=seed)
 
 
 class Load:
-    """Users who ask on and on, in a thread of their own, for the time of a `with`."""
+    """Users who ask on and on, or what else asks, in a thread of its own, for the time of a `with`."""
 
-    def __init__(self, url: str, users: int, *, seed: int = 1) -> None:
+    def __init__(self, url: str, users: int | Workload, *, seed: int = 1) -> None:
         self._endpoint = Endpoint(url=url, api=Api.COMPLETIONS, model=MODEL)
-        self._workload = workload(ClosedLoop(users), seed)
+        self._workload = users if isinstance(users, Workload) else workload(ClosedLoop(users), seed)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)

@@ -1,8 +1,7 @@
 """From a real engine's preemptions, through a real Prometheus, to the change that the operator would make, with the sizes of that engine,
 and on to a second engine that runs with it, is judged beside the first, and goes as it preempts as many.
 
-A change that is kept, from the alert on, and what it brings is what benchmarks/retune.py measures, where nothing else runs: the last look holds tokens a
-second against other minutes, and what other tests take of the same cores then is more than a change gives.
+A change that is kept, from the alert on, is `test_alerted_retune`'s; what it brings benchmarks/retune.py measures.
 """
 
 from __future__ import annotations

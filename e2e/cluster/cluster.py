@@ -171,11 +171,17 @@ class Cluster:
         namespaces: Sequence[str] = (),
         port: str = "",
         stand_in: str = "",
+        drop: str = "",
         **more: Any,
     ) -> Prometheus:
         """One that discovers this cluster's pods, to be used with `with`; further settings are `Prometheus`'s own."""
         pods = PodDiscovery(
-            kubeconfig=self.kubeconfig, selector=selector, namespaces=namespaces, port=port, stand_in=stand_in
+            kubeconfig=self.kubeconfig,
+            selector=selector,
+            namespaces=namespaces,
+            port=port,
+            stand_in=stand_in,
+            drop=drop,
         )
         return Prometheus(pods=pods, places=self._places, progress=self._progress, **more)
 

@@ -39,6 +39,8 @@ class PodDiscovery:
     """The name of a container's port; empty: every port, and a pod without ports at its address."""
     stand_in: str = ""
     """Scrape this address instead, at /NAMESPACE/POD: simulated pods have addresses where nobody answers."""
+    drop: str = ""
+    """A regular expression of metrics that are not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,4 +150,9 @@ def _discover(pods: PodDiscovery) -> Settings:
             {"target_label": "__address__", "replacement": pods.stand_in},
             {"source_labels": [f"{about}pod_ip"], "target_label": "instance"},
         ]
-    return {"job_name": "pods", "kubernetes_sd_configs": [found], "relabel_configs": relabel}
+    job: Settings = {"job_name": "pods", "kubernetes_sd_configs": [found], "relabel_configs": relabel}
+    if pods.drop:
+        job["metric_relabel_configs"] = [
+            {"action": "drop", "source_labels": ["__name__"], "regex": pods.drop}
+        ]
+    return job
