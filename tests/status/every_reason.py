@@ -279,6 +279,9 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "a retune was given up before it was tried": lambda: _was_tried(Phase.FAILED, tried=False),
     "a retune would restart the only replica": lambda: _held_back(retuned.World(replicas=1, free=0)),
     "retunes of the day are used up": lambda: _held_back(retuned.World(rules=Restarts(retunes_per_day=0))),
+    "a retune takes more restarts than a day may have": lambda: _held_back(
+        retuned.World(free=0, rules=Restarts(restarts_per_day=1))
+    ),
     "others are retuned": lambda: _held_back(retuned.World(), fleet_retuning=9.0),
     "too few ask to judge a retune by": lambda: _held_back(
         retuned.World(old=replace(retuned.OLD, rate=0.01))
