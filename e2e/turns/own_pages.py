@@ -13,7 +13,7 @@ from cluster.fleet import Fleet, fleet_of
 from cluster.metrics import MetricsServer
 from cluster.metrics.pages import Page
 from plimsoll import names
-from plimsoll.reconcile.loop.sources import ENGINE_PORT
+from plimsoll.engines.command import PORT
 from turns.running import Desk
 from turns.traffic import Traffic
 
@@ -61,7 +61,7 @@ class OwnPages:
     def page(self, pod: Object) -> Page:
         address = pod["status"]["podIP"]
         if address not in self._servers:
-            self._servers[address] = self._stack.enter_context(MetricsServer((address, ENGINE_PORT)))
+            self._servers[address] = self._stack.enter_context(MetricsServer((address, PORT)))
             self._servers[address].page().fail(self._status)
         return self._servers[address].page()
 

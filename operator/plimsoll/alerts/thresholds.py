@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import LAW
 from plimsoll.control.retune.symptoms import ACT
 
@@ -36,7 +37,7 @@ QUEUE_SHARE: Final = Threshold(
 QUEUE_UNEVEN: Final = Threshold(
     0.1, "shortest queue of a replica as a share of the longest in its set, below which the load is uneven"
 )
-SAMPLES: Final = Threshold(50, "requests in 5 minutes below which a 99th percentile says nothing")
+SAMPLES: Final = Threshold(ENOUGH, "requests in 5 minutes below which a 99th percentile says nothing")
 FEW_SAMPLES: Final = Threshold(
     5, "requests in 5 minutes below which nothing is held against a promise, not even what half of them took"
 )

@@ -34,6 +34,8 @@ RISES: Final = 1 / 120
 """The same of the most that a replica finishes: what a queue of long answers taught holds for no more than those, and is doubled within one
 and a half hours without a queue."""
 STARTS_LEAST: Final = 10
+KNOWN_MOST: Final = 2**13
+"""Answers that are cached: more than one operator has deployments."""
 MOST_WEIGHT: Final = 0.3
 """Weight of the newest minute in the most that a replica finishes, where all replicas have a queue."""
 LEAST_SHARE: Final = 0.2
@@ -72,7 +74,7 @@ def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
     return min(law.start_most_s, max(law.start_least_s, start)) + provision
 
 
-@lru_cache(maxsize=prompts.KNOWN_MOST)
+@lru_cache(maxsize=KNOWN_MOST)
 def _start_s(starts: tuple[float, ...], first: float) -> float:
     """The time within which nine of ten starts are over. Cached, as it is asked for several times a tick and changes with each start only."""
     ordered = sorted((*starts, *(first,) * (STARTS_LEAST - len(starts))))

@@ -27,8 +27,6 @@ class Allotment:
     """How many replicas each set is to have, and what found no place."""
 
     replicas: Mapping[str, int]
-    short: float = 0.0
-    """What was wanted and found no place, in replicas of the first set."""
     limit: str | None = None
     """Why some found no place: a reason of ScalingLimited, or StartFailed. Never None where more was wanted and none was given."""
     besides: tuple[str, ...] = ()
@@ -100,9 +98,9 @@ def grown(
         return Allotment(replicas=told)
     if full:
         # Those that fail have the places of some that would serve.
-        return Allotment(replicas=told, short=left, limit="StartFailed" if held else "AtMax")
+        return Allotment(replicas=told, limit="StartFailed" if held else "AtMax")
     why_not = sorted(reasons, key=REASONS.index)
-    return Allotment(replicas=told, short=left, limit=next(iter(why_not), None), besides=tuple(why_not[1:]))
+    return Allotment(replicas=told, limit=next(iter(why_not), None), besides=tuple(why_not[1:]))
 
 
 def in_place(

@@ -35,8 +35,6 @@ FRESH_STEPS: Final = 20
 """In how many steps a share of prompts is told by a factor of e: each is 5% from the next."""
 HALVINGS: Final = 8
 """How often the range between these bounds is halved, until what is left does not matter."""
-KNOWN_MOST: Final = 2**13
-"""Answers that are cached: more than one operator has deployments."""
 SPREAD_WEIGHT, SKEW_WEIGHT = 1 / 30, 1 / 15
 """Weight of the newest minute."""
 SKEW_FIRST, SKEW_MOST = 1.2, 2.0

@@ -136,10 +136,9 @@ def _histogram(
             bounds, counts = zip(*sorted(pairs), strict=True)
             if bounds[-1] == math.inf and is_cumulative(counts):
                 parts.append(Histogram(bounds, counts))
-        whole = total(parts)
-        sums = plain.get(f"{name}_sum")
-        if whole is not None and sums:
-            return Histogram(whole.bounds, whole.counts, sum(sums))
+        counted, sums = total(parts), plain.get(f"{name}_sum")
+        if counted is not None and sums:
+            return Histogram(counted.bounds, counted.counts, sum(sums))
     return None
 
 

@@ -53,7 +53,7 @@ def subject() -> Subject:
 
 def looked(monkeypatch: pytest.MonkeyPatch, asked: Sequence[Asked], answer: Answer) -> Looked:
     with server(answer) as url:
-        monkeypatch.setattr(sources, "ENGINE_PORT", int(url.rpartition(":")[2]))
+        monkeypatch.setattr(sources, "PORT", int(url.rpartition(":")[2]))
         return asyncio.run(ByPods(defaults=False).look(7.0, asked))
 
 
@@ -141,7 +141,7 @@ def test_replicas_follow_what_pods_say_themselves_and_none_goes_while_they_are_s
     engines = Engines(stage)
     control = Control(world, ByPods(defaults=False), stage.woken.append, interval_s=TICK)
     with server(engines.answer) as url:
-        monkeypatch.setattr(sources, "ENGINE_PORT", int(url.rpartition(":")[2]))
+        monkeypatch.setattr(sources, "PORT", int(url.rpartition(":")[2]))
         stage.load = CALM
         stage.run(control, world, 4)
         assert stage.replicas == 1

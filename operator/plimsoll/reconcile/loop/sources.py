@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from plimsoll.control.joining import joined
+from plimsoll.engines.command import PORT
 from plimsoll.facts.engines import engine_profile
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodKey, PodSample
@@ -21,7 +22,6 @@ from plimsoll.prometheus.vocabulary import Vocabulary, vocabulary
 from plimsoll.prometheus.wakes import WakeQueries, Woken
 from plimsoll.reconcile.loop.subject import Subject
 
-ENGINE_PORT: Final = 8000
 MOST_PAGES: Final = 500
 """Pods that are asked themselves in one tick; a larger fleet is told to use a Prometheus."""
 
@@ -160,4 +160,4 @@ def pod_key(subject: Subject, pod: PodSeen) -> str:
 def _page(subject: Subject, pod: PodSeen) -> Page:
     scheme = "https" if subject.tls else "http"
     host = f"[{pod.address}]" if ":" in pod.address else pod.address
-    return Page(pod.uid, f"{scheme}://{host}:{ENGINE_PORT}{engine_profile(subject.engine.name).metrics_path}")
+    return Page(pod.uid, f"{scheme}://{host}:{PORT}{engine_profile(subject.engine.name).metrics_path}")
