@@ -8,6 +8,7 @@ from plimsoll.alerts.answers_fail import ANSWERS_FAIL
 from plimsoll.alerts.autotune_paused import AUTOTUNE_PAUSED
 from plimsoll.alerts.base import Alert
 from plimsoll.alerts.crash_loop import CRASH_LOOP
+from plimsoll.alerts.few_serving import FEW_SERVING
 from plimsoll.alerts.itl_over_slo import ITL_OVER_SLO
 from plimsoll.alerts.kv_pressure import KV_PRESSURE
 from plimsoll.alerts.metrics_stale import METRICS_STALE
@@ -29,6 +30,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
     ANSWERS_FAIL,
     AUTOTUNE_PAUSED,
     CRASH_LOOP,
+    FEW_SERVING,
     ITL_OVER_SLO,
     KV_PRESSURE,
     METRICS_STALE,
