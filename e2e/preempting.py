@@ -31,6 +31,7 @@ from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.drive import Limits
 from plimsoll.load.lengths import Lengths, LogNormal, Uniform
 from plimsoll.load.workload import ClosedLoop, Pattern, Workload
+from real import Namespace
 from turns.running import Desk, Operator
 
 BLOCKS: Final = 64
@@ -93,6 +94,15 @@ def admin(prometheus_url: str, runtime_image: str, *, restarts: Mapping[str, int
         "restarts": restarts,
     }
     return json.dumps(config)
+
+
+@contextlib.contextmanager
+def with_model(cluster: Cluster, name: str) -> Iterator[Namespace]:
+    """A namespace with the model that engines here serve."""
+    made = Namespace.create(cluster, name)
+    made.create_all(models.dense().config_map())
+    yield made
+    made.remove()
 
 
 @contextlib.contextmanager

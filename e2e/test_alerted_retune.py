@@ -15,7 +15,6 @@ from typing import Final
 
 import pytest
 
-import models
 from asking import Engine
 from cluster import Cluster
 from cluster.images import Recipe
@@ -33,6 +32,7 @@ from preempting import (
     state,
     under,
     until,
+    with_model,
     workload,
 )
 from real import Namespace
@@ -57,10 +57,8 @@ QUICK: Final = {
 
 @pytest.fixture
 def space(real_cluster: Cluster) -> Iterator[Namespace]:
-    made = Namespace.create(real_cluster, "kept-retune")
-    made.create_all(models.dense().config_map())
-    yield made
-    made.remove()
+    with with_model(real_cluster, "kept-retune") as made:
+        yield made
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import models
 from asking import Engine
 from cluster import Cluster
 from cluster.images import Recipe
@@ -29,6 +28,7 @@ from preempting import (
     state,
     under,
     until,
+    with_model,
 )
 from real import Namespace
 from turns.running import Desk, Operator
@@ -38,10 +38,8 @@ pytestmark = [pytest.mark.real_node, pytest.mark.real_engine]
 
 @pytest.fixture
 def space(real_cluster: Cluster) -> Iterator[Namespace]:
-    made = Namespace.create(real_cluster, "preempting")
-    made.create_all(models.dense().config_map())
-    yield made
-    made.remove()
+    with with_model(real_cluster, "preempting") as made:
+        yield made
 
 
 @pytest.fixture
