@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import NAMED, WHO, Alert, Level
-from plimsoll.alerts.records import REPLICAS, SAME, each
+from plimsoll.alerts.records import READY, REPLICAS, SAME, each
 
-_READY: Final = f'{REPLICAS}{{state="ready"}}'
 _MISSING: Final = each("sum", f'{REPLICAS}{{state=~"starting|failed"}}')
 """Those that have their GPUs. Whoever waits for some is told of by alerts of their own, and needs another cure."""
 
@@ -18,5 +17,5 @@ FEW_SERVING: Final = Alert(
         "{{ $value }} replicas serve, and more than that have had their GPUs for long and do not: they load more slowly than ever before, or fail to start "
         f"again and again. `plimsoll doctor {NAMED}` says why, and the logs of their pods."
     ),
-    levels=(Level("warning", f"{_READY} > 0 and {SAME} {_READY} < {SAME} {_MISSING}", "45m"),),
+    levels=(Level("warning", f"{READY} > 0 and {SAME} {READY} < {SAME} {_MISSING}", "45m"),),
 )

@@ -6,9 +6,9 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import CONDITION, REPLICAS, RUNNING, SAME
+from plimsoll.alerts.records import CONDITION, READY, RUNNING, SAME
 
-READY: Final = f'{REPLICAS}{{state="ready"}} > 0'
+SERVES: Final = f"{READY} > 0"
 UNSEEN: Final = f'{CONDITION}{{type="{names.METRICS}"}} == 0'
 
 METRICS_STALE: Final = Alert(
@@ -22,7 +22,7 @@ METRICS_STALE: Final = Alert(
     levels=(
         Level(
             "warning",
-            f"({READY} unless {SAME} {RUNNING}) or ({READY} and {SAME} {UNSEEN})",
+            f"({SERVES} unless {SAME} {RUNNING}) or ({SERVES} and {SAME} {UNSEEN})",
             "5m",
         ),
     ),

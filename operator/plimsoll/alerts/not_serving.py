@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import NAMED, WHO, Alert, Level
-from plimsoll.alerts.records import REPLICAS, SAME
+from plimsoll.alerts.records import READY, REPLICAS, SAME
 
-_READY: Final = f'{REPLICAS}{{state="ready"}}'
 _WANTED: Final = f'{REPLICAS}{{state="wanted"}}'
-_NONE: Final = f"{_READY} == 0 and {SAME} {_WANTED} > 0"
-_SERVED: Final = f"max_over_time({_READY}[1h]) > 0 and {SAME} min_over_time({_WANTED}[30m]) > 0"
+_NONE: Final = f"{READY} == 0 and {SAME} {_WANTED} > 0"
+_SERVED: Final = f"max_over_time({READY}[1h]) > 0 and {SAME} min_over_time({_WANTED}[30m]) > 0"
 """It has served of late, and not slept since: one that is woken loads its model, and one that is new loads it for the first time."""
 _TOLD: Final = 'ALERTS{alertname="PlimsollNotServing",alertstate="firing",severity="critical"}'
 """Whoever was called is not sent home as the hour passes in which it served."""

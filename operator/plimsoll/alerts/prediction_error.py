@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import WHO, Alert, Level
-from plimsoll.alerts.records import KV_TOKENS, REPLICAS, SAME
+from plimsoll.alerts.records import KV_TOKENS, READY, SAME
 from plimsoll.alerts.thresholds import PREDICTION
 
 PREDICTION_ERROR: Final = Alert(
@@ -20,7 +20,7 @@ PREDICTION_ERROR: Final = Alert(
         Level(
             "warning",
             f'1 - {KV_TOKENS}{{source="measured"}} / {SAME} {KV_TOKENS}{{source="predicted"}} > {PREDICTION} '
-            f'and {SAME} {REPLICAS}{{state="ready"}} > 0',
+            f"and {SAME} {READY} > 0",
             "15m",
         ),
     ),

@@ -150,6 +150,7 @@ ITL: Final = Record("llm:itl_seconds:p99_5m", quantile(0.99, "itl"), dear=True)
 ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=True)
 PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"), dear=True)
 REPLICAS: Final = ours("llm:replicas:max", own.REPLICAS)
+READY: Final = f'{REPLICAS}{{state="ready"}}'
 SLO: Final = promised("llm:slo_seconds:max", own.SLO)
 AVAILABILITY: Final = promised("llm:availability:max", own.AVAILABILITY)
 PREDICTED: Final = ours("llm:predicted_seconds:max", own.PREDICTED)

@@ -55,8 +55,7 @@ class FleetMetrics:
         self._lost: frozenset[str] = frozenset()
         """Histograms that the last look asked for in their turn, and got no answer."""
         self._errors: Mapping[str, str] = {}
-        look_s = max(TURN_S, interval_s)
-        self._kept_s = ceil(len(TURNS) / self._turns) * look_s + LOST * look_s
+        self._kept_s = (ceil(len(TURNS) / self._turns) + LOST) * max(TURN_S, interval_s)
         self._kinds: dict[str, tuple[float, Mapping[PodKey, Histogram]]] = {}
 
     def speaks(self, words: Vocabulary) -> None:
