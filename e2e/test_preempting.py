@@ -80,7 +80,7 @@ def test_preemptions_of_a_real_engine_ask_for_as_many_requests_as_its_pool_holds
         preempted = prometheus.query("sum(vllm:num_preemptions_total)")[0].value
         (change,) = retunes(desk)
         assert preempted > 0
-        assert (change["setting"], change["before"]) == ("maxSequences", str(SEQUENCES))
+        assert (change["setting"], change["before"]) == ("maxSequences", str(SEQUENCES)), change
         # By the lengths that are asked for the pool holds nine; those that were seen so far are a sample.
         assert 8 <= int(change["after"]) <= 12, change
         assert set(desk.deployments()) == {served}, "nothing is done in a dry run"

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.control.retune import Consent, Event, RetuneMemory, advance
+from plimsoll.control.retune.beginning import HELD_S
 from plimsoll.control.retune.ladder import LARGER_POOL, MORE_POOL, choose
-from plimsoll.control.retune.symptoms import Symptom, scaling_first, symptom_of
+from plimsoll.control.retune.symptoms import STORM_S, Symptom, scaling_first, symptom_of
 from tests.control.retune.world import Behaviour, World
 
 
@@ -22,17 +23,19 @@ def test_a_few_requests_that_fill_a_pool_are_for_a_person_and_no_reason_for_more
     assert choice.advice is (LARGER_POOL if running == 3 else MORE_POOL)
 
 
-def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill_it():
+def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill_it_for_ten_minutes():
     consent = Consent(allowed=("watermark",))
     scene = World(old=Behaviour(preempted=0.3), consent=consent, has_watermark=False).scene()
     few = tuple(replace(each, running=3.0) for each in scene.signals.replicas)
     scene = replace(scene, signals=replace(scene.signals, replicas=few))
     memory = RetuneMemory()
-    events: list[Event] = []
-    for tick in range(20):
+    events: list[tuple[int, Event]] = []
+    for tick in range(60):
         turned = advance(replace(scene, now=scene.now + 30 * tick), memory)
-        memory, events = turned.memory, [*events, *turned.events]
-    (event,) = events
+        memory, events = turned.memory, [*events, *((tick, each) for each in turned.events)]
+    ((tick, event),) = events
+    # It is a storm from the third minute on, and the first look at it may go by short requests alone.
+    assert tick == (STORM_S + HELD_S) / 30
     assert (event.reason, memory.step) == ("RetuneSuggested", None)
     assert "for a person, nothing is changed" in event.message
     assert "spec.memory.kvCacheDtype fp8" in event.message

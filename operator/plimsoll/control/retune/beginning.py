@@ -66,7 +66,7 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
         else:
             memory = _held(scene, memory, NO_RUNG, f"no setting that may be retuned helps: {refused}")
         why = f"{what.why}; no rung helps: {refused}"
-        if choice.advice is not None:
+        if choice.advice is not None and _stays_held(scene, memory):
             return _suggested(
                 scene, memory, what, choice.advice, why=f"{why}; {choice.advice.why}", said="for a person"
             )
@@ -92,6 +92,12 @@ def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> Retu
         return memory
     now = HeldBack(reason=reason, message=scene.named(message), since=scene.now, about=scene.about)
     return replace(memory, held=now)
+
+
+def _stays_held(scene: Scene, memory: RetuneMemory) -> bool:
+    """Whether what keeps a retune from beginning was so for long enough to be told to a person. A rung's size follows figures of a few minutes:
+    of the first requests that finish, the short ones, or of a moment at which few run, it may well be none."""
+    return memory.held is not None and scene.now - memory.held.since >= HELD_S
 
 
 def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
