@@ -4,10 +4,11 @@ from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.planning.choice.cheapest import Demand, Option, choose
+from plimsoll.planning.choice.cheapest import NEAR, Demand, Option, choose
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.placing.budgets import Claim, Limits
 
@@ -46,7 +47,7 @@ def test_bounds_of_replicas_room_and_budget_hold():
     dear = option("dear", capacity=5, cost=9)
     assert summary(choose([cheap, dear], demand(6, most=2))) == [("cheap", 1), ("dear", 1)]
     assert summary(choose([cheap], demand(2, least=3))) == [("cheap", 3)]
-    assert summary(choose([cheap, dear], demand(20, devices=Fraction(2)))) == [("cheap", 2)]
+    assert summary(choose([cheap, dear], demand(20, devices=Fraction(2)))) == [("dear", 2)]
 
 
 def test_what_cannot_be_covered_is_covered_as_far_as_it_goes():
@@ -56,6 +57,74 @@ def test_what_cannot_be_covered_is_covered_as_far_as_it_goes():
     assert found is not None
     assert (summary(found), found.covered) == ([("a", 2), ("b", 1)], 3)
     assert choose([option("a", capacity=1, cost=1, room=0)], demand(1)) is None
+
+
+def slot_of(*options):
+    for one in options:
+        one.candidate.slot = options[0].candidate.slot
+    return list(options)
+
+
+LAYOUTS = [(2, 2, 32), (5, 6, 16), (9, 12, 8)]
+"""Capacity, cost and room of three layouts on the same GPUs: the smaller, the cheaper for what it carries."""
+
+
+@pytest.mark.parametrize(
+    ("most", "limits", "chosen"),
+    [
+        # Of ten replicas the eight largest for which there are GPUs carry most.
+        (10, {}, (12, 8)),
+        # Of twenty, sixteen of the middle one; the smallest alone would be more than may be.
+        (20, {}, (6, 16)),
+        # Where GPUs are few, what carries most with them is what is cheapest for what it carries.
+        (None, {"devices": Fraction(4)}, (2, 4)),
+    ],
+)
+def test_what_carries_most_is_chosen_where_replicas_or_gpus_end_before_the_load_does(most, limits, chosen):
+    sizes = {2: 1, 6: 3, 12: 6}
+    layouts = slot_of(
+        *(
+            option("h", capacity=capacity, cost=cost, room=room, devices=sizes[cost])
+            for capacity, cost, room in LAYOUTS
+        )
+    )
+    found = choose(layouts, demand(100, most=most, **limits))
+    assert found is not None
+    ((one, count),) = found.sets
+    assert (one.cost, count) == chosen
+
+
+def test_the_cheaper_is_chosen_of_two_that_carry_about_as_much_of_a_load_that_is_too_large():
+    layouts = slot_of(option("h", capacity=50, cost=10), option("h", capacity=51, cost=20, devices=2))
+    found = choose(layouts, demand(1000, most=10))
+    assert found is not None
+    assert (found.covered, found.cost) == (500, 100)
+
+
+def test_with_replicas_of_several_sizes_the_largest_come_first_where_their_number_ends():
+    small, large = option("small", capacity=1, cost=1, room=10), option("large", capacity=2, cost=5, room=3)
+    found = choose([small, large], demand(20, most=10))
+    assert (summary(found), found.covered) == ([("large", 3), ("small", 7)], 13)
+
+
+@given(
+    kinds=st.lists(
+        st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 6)), min_size=1, max_size=4
+    ),
+    most=st.integers(1, 12),
+)
+def test_of_a_load_that_is_too_large_nearly_as_much_is_carried_as_could_be(kinds, most):
+    offered = [
+        option(f"k{index}", capacity=capacity, cost=cost, room=room)
+        for index, (capacity, cost, room) in enumerate(kinds)
+    ]
+    best = max(
+        sum(count * capacity for count, (capacity, _, _) in zip(counts, kinds, strict=True))
+        for counts in product(*(range(room + 1) for _, _, room in kinds))
+        if sum(counts) <= most
+    )
+    found = choose(offered, demand(1000, most=most))
+    assert (0 if found is None else found.covered) >= (1 - NEAR) * best
 
 
 @given(

@@ -7,7 +7,7 @@ exact search over at most one layout on each slot. A fixed order breaks every ti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
@@ -65,6 +65,10 @@ class Option:
             candidate.layout,
             candidate.slot.order,
         )
+
+
+Preference = Callable[[Option, float], float]
+"""Of an option that would carry so much of what is left of the demand: the smaller, the sooner it is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +208,12 @@ def allowed(candidate: Candidate, demand: Demand) -> int:
 
 def choose(offered: Sequence[Option], demand: Demand) -> Chosen | None:
     """The cheapest options that carry the demand within the bounds; else as much as finds room; None where nothing does."""
-    slots = _by_slot([option for option in offered if option.room > 0], demand)
-    if most_carried(offered) < demand.amount - ROUNDING:
-        return _as_much_as_possible(slots, demand)
-    search = _Search(slots, demand)
-    search.run(0, demand.amount, 0, 0.0, ())
-    if search.best is not None:
-        return _chosen(search.best)
+    slots = _by_slot([option for option in offered if option.room > 0])
+    if most_carried(offered) >= demand.amount - ROUNDING:
+        search = _Search(_promising(slots, demand), demand)
+        search.run(0, demand.amount, 0, 0.0, ())
+        if search.best is not None:
+            return _chosen(search.best)
     return _as_much_as_possible(slots, demand)
 
 
@@ -223,13 +226,17 @@ def most_carried(offered: Sequence[Option]) -> float:
     return sum(best.values())
 
 
-def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
-    """A few options of each slot; the slots in the order of their lowest cost for what they carry."""
+def _by_slot(offered: Sequence[Option]) -> list[list[Option]]:
     grouped: dict[int, list[Option]] = {}
     for option in offered:
         grouped.setdefault(id(option.candidate.slot), []).append(option)
-    slots = []
-    for group in grouped.values():
+    return list(grouped.values())
+
+
+def _promising(slots: Sequence[Sequence[Option]], demand: Demand) -> list[list[Option]]:
+    """A few options of each slot; the slots in the order of their lowest cost for what they carry."""
+    few = []
+    for group in slots:
         picks = [
             min(group, key=lambda option: (option.cost / option.capacity, option.order)),
             min(group, key=lambda option: (option.cost * replicas_for(option, demand), option.order)),
@@ -237,8 +244,8 @@ def _by_slot(offered: Sequence[Option], demand: Demand) -> list[list[Option]]:
             # The one whose single replica carries most of the demand.
             min(group, key=lambda option: (-min(option.capacity, demand.amount), option.order)),
         ]
-        slots.append(list(dict.fromkeys(picks))[:PER_SLOT])
-    return sorted(slots, key=lambda group: min((o.cost / o.capacity, o.order) for o in group))
+        few.append(list(dict.fromkeys(picks))[:PER_SLOT])
+    return sorted(few, key=lambda group: min((o.cost / o.capacity, o.order) for o in group))
 
 
 class _Search:
@@ -312,18 +319,43 @@ def _replicas_carrying(left: float, option: Option) -> int:
 
 
 def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | None:
-    """What is chosen where the demand cannot be carried whole: the cheapest for what they carry first, until room or limits end."""
+    """What is chosen where the demand cannot be carried whole: whatever carries most of it, and the cheapest of what carries about as much.
+
+    Where GPUs end, the cheapest for what they carry come furthest; where the number of replicas ends, the largest do.
+    """
+    preferred: list[Preference] = [lambda option, _: option.cost / option.capacity]
+    if demand.unit != "replicas":
+        # A replica counts as one there, however much work it does.
+        preferred += [lambda option, _: -min(option.capacity, demand.amount), lambda _, carried: -carried]
+    ways = [_filled(slots, demand, preference) for preference in preferred]
+    most = max(min(way.covered, demand.amount) for way in ways)
+    near = [way for way in ways if way.covered >= (1 - NEAR) * most]
+    return min(near, key=lambda way: way.cost) if most > 0 else None
+
+
+def _filled(slots: list[list[Option]], demand: Demand, preference: Preference) -> Chosen:
+    """One option after another, at most one of a slot, until the demand is carried, or room or limits end."""
     taken: list[tuple[Option, int]] = []
-    left, replicas = demand.amount, 0
-    for group in slots:
-        option = min(group, key=lambda option: (option.cost / option.capacity, option.order))
+    left, replicas, free = demand.amount, 0, list(slots)
+
+    def fits(option: Option) -> int:
         need = max(_replicas_carrying(left, option), demand.least - replicas)
-        count = min(need, option.room, _still_allowed(demand, taken, option))
-        if count > 0:
-            taken.append((option, count))
-            left -= count * option.capacity
-            replicas += count
-    return _chosen(tuple(taken)) if taken else None
+        return min(need, option.room, _still_allowed(demand, taken, option))
+
+    def rank(offer: tuple[int, Option, list[Option]]) -> tuple[object, ...]:
+        count, option, _ = offer
+        carried = min(count * option.capacity, max(0.0, left))
+        return preference(option, carried), option.cost / option.capacity, option.order
+
+    while offers := [
+        (count, option, slot) for slot in free for option in slot if (count := fits(option)) > 0
+    ]:
+        count, option, slot = min(offers, key=rank)
+        free.remove(slot)
+        taken.append((option, count))
+        left -= count * option.capacity
+        replicas += count
+    return _chosen(tuple(taken))
 
 
 def _still_allowed(demand: Demand, taken: Sequence[tuple[Option, int]], option: Option) -> int:
