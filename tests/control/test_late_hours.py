@@ -10,12 +10,15 @@ from plimsoll.control.demand import load_of
 from plimsoll.control.latencies import Spread
 from plimsoll.control.lateness import ALLOWED, FIRST_MINUTES, HOURS_MINUTES, Lateness
 from plimsoll.control.law import LAW
+from plimsoll.control.learning import learned
 from plimsoll.control.memory import Learnt, LoadMemory
+from plimsoll.control.need import asked
 from plimsoll.control.prompts import StepMemory
+from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import Slo
 from plimsoll.facts.histograms import Histogram
 from plimsoll.planning.codec import decode, encode
-from tests.control.situations import CAPACITY, NOW, known, serving, signals, situation, ticks
+from tests.control.situations import CAPACITY, NOW, SLO, known, serving, signals, situation, ticks
 
 PLANNED = replace(CAPACITY, max_batched_tokens=2048)
 
@@ -43,16 +46,16 @@ def test_room_for_what_nobody_foresees_is_kept_as_far_as_hours_have_shown_that_i
     late: float, after_s: float, kept: float
 ) -> None:
     promised = Slo(ttft_p99_s=0.6, itl_p99_s=0.1)
-    asked = situation(signals(2), serving(capacity=PLANNED), slo=promised)
+    there = situation(signals(2), serving(capacity=PLANNED), slo=promised)
     learnt = {"set-a": Learnt(steps=StepMemory(late=Lateness(share=late, limit_s=after_s)))}
     erratic, steady = (
-        ticks(asked, 2, memory=known(load=LoadMemory(surprise=by, record=by), learnt=learnt, learnt_at=NOW))
+        ticks(there, 2, memory=known(load=LoadMemory(surprise=by, record=by), learnt=learnt, learnt_at=NOW))
         .roles[0]
         .need.forecast
         for by in (2.0, 1.0)
     )
     holds = load_of(
-        asked.roles[0], known(learnt=learnt).of("serve"), now=NOW, lead_s=100, law=LAW, slo=promised
+        there.roles[0], known(learnt=learnt).of("serve"), now=NOW, lead_s=100, law=LAW, slo=promised
     ).holds
     assert holds.prompt is not None
     assert steady is not None
@@ -149,3 +152,62 @@ def test_too_few_first_tokens_show_nothing():
     assert prompts.learned(
         StepMemory(), said, PLANNED, settled=False, owing=False, ttft_s=2.0
     ) == prompts.learned(StepMemory(), said, PLANNED, settled=False, owing=False)
+
+
+def hours(gaps: float, firsts: float = 0.0) -> StepMemory:
+    """What hours have shown of which share of each was late."""
+    return StepMemory(
+        late=Lateness(share=firsts, limit_s=SLO.ttft_p99_s),
+        late_gaps=Lateness(share=gaps, limit_s=SLO.itl_p99_s),
+    )
+
+
+BORNE = pytest.mark.parametrize(
+    ("itl", "ttft", "steps", "borne"),
+    [
+        (1.1, 0.5, hours(0.5 * ALLOWED), True),
+        (1.1, 0.5, StepMemory(), False),
+        (1.1, 0.5, hours(1.1 * ALLOWED), False),
+        (1.3, 0.5, hours(0.0), False),
+        (0.5, 1.1, hours(0.0), True),
+        (1.1, 1.1, hours(0.0, 1.1 * ALLOWED), False),
+        (0.5, 1.1, hours(1.1 * ALLOWED), True),
+    ],
+    ids=[
+        "a gap, where hours had fewer late than may be",
+        "a gap, and nobody has seen hours",
+        "a gap, where hours had more",
+        "a gap that is far beyond its limit",
+        "a first token",
+        "both, and hours had too many first tokens late",
+        "a first token, where hours had too many gaps late",
+    ],
+)
+"""Times their limits that both latencies are."""
+
+
+@BORNE
+def test_a_latency_little_beyond_its_limit_teaches_nothing_and_asks_later_where_hours_have_left_room(
+    itl: float, ttft: float, steps: StepMemory, borne: bool
+) -> None:
+    said = signals(4, itl=itl * SLO.itl_p99_s, ttft=ttft * SLO.ttft_p99_s, kv=0.6, inflight=30, rate=2.0)
+    learnt = {"set-a": Learnt(concurrency=45.0, steps=steps)}
+    memory = replace(known(ready=4, learnt=learnt).of("serve"), since=NOW - 10_000, changed=NOW - 10_000)
+    role = situation(said, serving(4)).roles[0]
+    load = load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=SLO)
+    shown = learned(memory, role, load, slo=SLO, now=NOW).learnt["set-a"].concurrency
+    assert shown is not None
+    assert (shown >= 45) is borne
+    asks = {
+        lasts: asked(
+            role, replace(memory, slow_since=NOW - lasts), load, slo=SLO, now=NOW, law=LAW
+        ).need.latency
+        for lasts in (LAW.slow_s - 1, LAW.slow_s, LATENCY_S - 1, LATENCY_S)
+    }
+    more = pytest.approx(4 * max(itl, ttft)) if max(itl, ttft) < 1.25 else 5.0
+    assert asks == {
+        LAW.slow_s - 1: None,
+        LAW.slow_s: None if borne else more,
+        LATENCY_S - 1: None if borne else more,
+        LATENCY_S: more,
+    }

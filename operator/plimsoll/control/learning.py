@@ -15,14 +15,17 @@ from plimsoll.control import forecast, prompts
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
 from plimsoll.control.demand import Demand, Load, is_queue, work_seen
+from plimsoll.control.lateness import ALLOWED, AS_ALLOWED, TWICE
 from plimsoll.control.law import Law
-from plimsoll.control.memory import STARTS_KEPT, RoleMemory
+from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
 from plimsoll.control.signals import LATENCY_S, RATE_S, ReplicaSignals, Signals
 from plimsoll.control.situation import Replica, ReplicaState, Role, Slo
 
 EVERY_S: Final = 60.0
 COMFORT: Final = 0.9
 """Share of a latency limit up to which the present load is taken to be fine."""
+BORNE_MOST: Final = 1.25
+"""Times its limit, up to which a latency is borne that hours have left room for."""
 GROWTH_MOST: Final = 1.25
 """Times the seen requests in flight, up to which more are believed to be fine: latency does not grow in a straight line."""
 STEP_UP: Final = 1.02
@@ -61,6 +64,19 @@ def ratio_of(
         if spread is not None and spread.trusted and limit and not limit < lasting <= spread.p99
     ]
     return max(shares, default=None)
+
+
+def is_borne(steps: prompts.StepMemory, signals: Signals, slo: Slo) -> bool:
+    """Whether each latency that is beyond its limit is so by little, and hours had fewer late than may be. What is promised is promised of
+    hours, so it is kept although these minutes had more."""
+    return all(
+        spread.p99 <= BORNE_MOST * limit and late.against(limit, at_first).share < ALLOWED
+        for spread, limit, late, at_first in (
+            (signals.latencies.ttft, slo.ttft_p99_s, steps.late, TWICE),
+            (signals.latencies.itl, slo.itl_p99_s, steps.late_gaps, AS_ALLOWED),
+        )
+        if spread is not None and spread.trusted and limit and spread.p99 > limit
+    )
 
 
 def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
@@ -142,7 +158,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
         )
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
-        known = replace(known, concurrency=_concurrency(known.concurrency, role, load, ready, slo))
+        known = replace(known, concurrency=_concurrency(known, role, load, ready, slo))
     kept = {
         each.known_by: memory.learnt_of(each)
         for each in role.sets
@@ -202,8 +218,8 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
     return measured(points, demand.inflight / ready, demand.arrivals / ready)
 
 
-def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
-    planned = role.sets[0].capacity.concurrency
+def _concurrency(learnt: Learnt, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
+    before, planned = learnt.concurrency, role.sets[0].capacity.concurrency
     ratio = ratio_of(role.signals, slo, load.holds.gap_s, load.holds.longest_s)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
@@ -216,6 +232,6 @@ def _concurrency(before: float | None, role: Role, load: Load, ready: float, slo
         known += FADES * max(0.0, planned - known)
         shown = each * min(GROWTH_MOST, COMFORT / max(ratio, 0.1))
         known = max(known, min(shown, known * STEP_UP))
-    elif ratio > 1 and worst < min(known, load.holds.least):
+    elif ratio > 1 and worst < min(known, load.holds.least) and not is_borne(learnt.steps, role.signals, slo):
         known = max(worst / ratio, known * STEP_DOWN)
     return min(MOST_SHARE * planned, max(LEAST_SHARE * planned, 1.0, known))

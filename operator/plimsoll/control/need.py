@@ -18,7 +18,7 @@ from plimsoll.control.decision import Need, Told
 from plimsoll.control.demand import Load, is_queue
 from plimsoll.control.laggard import laggard
 from plimsoll.control.law import Law
-from plimsoll.control.learning import is_settled, lead_s, ratio_of
+from plimsoll.control.learning import is_borne, is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.pools import ROUNDING
 from plimsoll.control.prompts import FEW
@@ -54,7 +54,7 @@ def asked(
     holds = load.holds
     ratio, lead = ratio_of(role.signals, slo, most_s=holds.longest_s), lead_s(memory, role, law)
     memory = _slow(memory, ratio, now)
-    lasted = memory.slow_since is not None and now - memory.slow_since >= law.slow_s
+    lasted = memory.slow_since is not None and now - memory.slow_since >= _slow_s(role, memory, slo, law)
     curable = _curable(role, law)
     # Without gaps that no number of replicas would shorten: they break their limit, and ask for nothing.
     pressing = ratio_of(role.signals, slo, holds.gap_s, holds.longest_s)
@@ -179,6 +179,12 @@ def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
     if ratio is None or ratio <= 1:
         return memory if memory.slow_since is None else replace(memory, slow_since=None)
     return memory if memory.slow_since is not None else replace(memory, slow_since=now)
+
+
+def _slow_s(role: Role, memory: RoleMemory, slo: Slo, law: Law) -> float:
+    """How long a limit must be passed to count: for as long as latencies look back where it is borne so long, since alerts tell of it then."""
+    borne = is_borne(memory.learnt_of(role.sets[0]).steps, role.signals, slo)
+    return max(law.slow_s, LATENCY_S) if borne else law.slow_s
 
 
 def _curable(role: Role, law: Law) -> bool:
