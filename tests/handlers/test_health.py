@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -113,3 +114,30 @@ def test_it_says_how_it_is(one: Probe, path: str, status: int, words: str) -> No
 def test_metrics_that_are_asked_for_by_name_are_told_alone() -> None:
     _, told = asked(probe(), "/metrics?name[]=plimsoll_deployments")
     assert [line for line in told.splitlines() if not line.startswith("#")] == ["plimsoll_deployments 3"]
+
+
+def test_who_leaves_before_all_metrics_are_told_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    left = asyncio.Event()
+
+    def metrics() -> Iterator[Metric]:
+        for number in range(200):
+            yield Metric(
+                f"plimsoll_{number}", "gauge", "Many.", ((f'of="{each}"', 1.0) for each in range(1000))
+            )
+        left.set()
+
+    async def run() -> None:
+        runner = await serve_health(replace(probe(), metrics=metrics), "127.0.0.1", 0)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: operator\r\n\r\n")
+            await reader.read(100)
+            writer.transport.abort()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(left.wait(), 0.5)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+    assert not left.is_set(), "what nobody reads is not made"

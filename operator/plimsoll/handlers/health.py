@@ -7,6 +7,7 @@ once it has seen what is in the cluster. A standby that waits for the Lease is r
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -89,13 +90,15 @@ async def serve_health(probe: Probe, host: str, port: int) -> web.AppRunner:
 
     async def metrics(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
-        await answer.prepare(request)
         # The parameter of Prometheus' own clients: whoever asks for a few metrics is not sent those of ten thousand deployments.
         asked = frozenset(request.query.getall("name[]", ()))
         lines = exposition(one for one in probe.metrics() if not asked or one.name in asked)
-        while piece := "".join(islice(lines, LINES_AT_ONCE)):
-            await answer.write(piece.encode())
-            await asyncio.sleep(0)
+        # A scraper that waits no longer says so itself; here it would be a traceback in each minute.
+        with contextlib.suppress(ConnectionError):
+            await answer.prepare(request)
+            while piece := "".join(islice(lines, LINES_AT_ONCE)):
+                await answer.write(piece.encode())
+                await asyncio.sleep(0)
         return answer
 
     app = web.Application()
