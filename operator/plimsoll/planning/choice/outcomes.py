@@ -260,14 +260,15 @@ def why_chosen(
 ) -> str:
     """The objective of the choice, and among how many layouts it was made."""
     unit = "money" if money else intent.hours
+    load = f"{demand.amount:g} requests a second"
+    if demand.unit == "concurrency":
+        load = f"{int(demand.amount):,} requests in flight"
     if demand.unit == "replicas":
         aim = f"the least {unit} for each {intent.work} at a modest load"
-    elif demand.unit == "concurrency":
-        aim = f"the least {unit} that carries {int(demand.amount):,} requests in flight"
+    elif chosen.covered < demand.amount:
+        aim = f"what carries most of {load}, {chosen.covered / demand.amount:.0%}, for the least {unit}"
     else:
-        aim = f"the least {unit} that carries {demand.amount:g} requests a second"
+        aim = f"the least {unit} that carries {load}"
     fitting = f"{counted(layouts, 'layout')} that {'fits' if layouts == 1 else 'fit'}"
     kinds = f"{slots} {'kind' if slots == 1 else 'kinds'} of {intent.device}"
-    short = chosen.covered < demand.amount
-    covered = f"; {chosen.covered / demand.amount:.0%} of it is carried" if short else ""
-    return f"{aim}, among {fitting} on {kinds}{covered}"
+    return f"{aim}, among {fitting} on {kinds}"
