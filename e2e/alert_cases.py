@@ -119,10 +119,6 @@ def said_in(words: Mapping[str, str], series: Mapping[str, str]) -> dict[str, st
     return told
 
 
-SLOW: Final = itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000)
-SLOW_ALONE: Final = {**SLOW, f'plimsoll_tensor_parallel{{{LLM},link="pcie"}}': None}
-"""The same where no GPU waits for another over PCIe."""
-
 CASES: Final = (
     Case("all is well"),
     case("all is well, as SGLang says it", said_in(IN_SGLANG, {})),
@@ -227,21 +223,28 @@ CASES: Final = (
         },
         "Preemption",
     ),
-    case("GPUs wait for one another over PCIe", SLOW, "TensorParallelStall"),
+    case(
+        "GPUs wait for one another over PCIe",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000)},
+        "TensorParallelStall",
+    ),
     case(
         "gaps are as predicted, in the middle of a wide bucket",
         {**itl(le_0_01=0, le_0_025=6000, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), PREDICTED: steady(0.0105)},
     ),
     case(
         "as slow, over NVLink",
-        {**SLOW_ALONE, f'plimsoll_tensor_parallel{{{LLM},link="nvlink"}}': steady(2)},
-        "SlowerThanPlanned",
+        {
+            **itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000),
+            f'plimsoll_tensor_parallel{{{LLM},link="pcie"}}': None,
+            f'plimsoll_tensor_parallel{{{LLM},link="nvlink"}}': steady(2),
+        },
     ),
-    case("as slow, on one GPU each", SLOW_ALONE, "SlowerThanPlanned"),
-    case("as slow, and answers are preempted", {**SLOW_ALONE, PREEMPTIONS: rising(1.2)}, "Preemption"),
-    case("as slow, and nothing was predicted", {**SLOW_ALONE, PREDICTED: None}),
-    case("as slow over PCIe, and the pool is full", {**SLOW, KV: steady(0.9)}, "KVPressure"),
-    case("as slow on one GPU, and the pool is full", {**SLOW_ALONE, KV: steady(0.9)}, "KVPressure"),
+    case(
+        "as slow, and the pool is full",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), KV: steady(0.9)},
+        "KVPressure",
+    ),
     case("one request in thirty fails", {ERRORS: rising(2)}, "AnswersFail!"),
     case("one request in two hundred fails", {ERRORS: rising(0.3)}),
     case("one request in thirty is refused by an engine whose queue is full", {REFUSED: rising(2)}, "AnswersFail!"),

@@ -19,7 +19,7 @@ from plimsoll.prometheus import own, vocabulary
 
 ROOT = Path(__file__).parents[2]
 FLEETS = {"fleet", "nodes_file", "snapshot_file", "context"}
-OF_NO_NAMESPACE = {"cordon", "nodes"}
+OF_NO_NAMESPACE = {"nodes"}
 
 every_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 

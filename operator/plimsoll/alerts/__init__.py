@@ -18,7 +18,6 @@ from plimsoll.alerts.prediction_error import PREDICTION_ERROR
 from plimsoll.alerts.preemption import PREEMPTION
 from plimsoll.alerts.prefill_contention import PREFILL_CONTENTION
 from plimsoll.alerts.queue_growth import QUEUE_GROWTH
-from plimsoll.alerts.slower_than_planned import SLOWER_THAN_PLANNED
 from plimsoll.alerts.stalled import STALLED
 from plimsoll.alerts.tensor_parallel_stall import TENSOR_PARALLEL_STALL
 from plimsoll.alerts.ttft_over_slo import TTFT_OVER_SLO
@@ -41,7 +40,6 @@ ALERTS: Final[tuple[Alert, ...]] = (
     PREEMPTION,
     PREFILL_CONTENTION,
     QUEUE_GROWTH,
-    SLOWER_THAN_PLANNED,
     STALLED,
     TENSOR_PARALLEL_STALL,
     TTFT_OVER_SLO,

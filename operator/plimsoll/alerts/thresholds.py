@@ -53,7 +53,8 @@ LONG_PROMPT: Final = Threshold(
     4096, "tokens of the 95th percentile of prompts, from which prefill is suspected"
 )
 STALL: Final = Threshold(
-    1.8, "times the predicted p99 gap between tokens, from which half of all gaps are too long"
+    1.8,
+    "times the predicted p99 gap between tokens, from which half of all gaps are too long for GPUs joined by PCIe",
 )
 """Gaps that all last hardly more than 10 ms have a median of 17.5 ms, the middle of their bucket: less than this is no sign of anything."""
 PREDICTION: Final = Threshold(0.1, "share by which the KV pool is smaller than the plan's")
