@@ -101,9 +101,30 @@ def test_the_cheaper_is_chosen_of_two_that_carry_about_as_much_of_a_load_that_is
     assert (found.covered, found.cost) == (500, 100)
 
 
+@pytest.mark.parametrize(
+    ("options", "amount", "bounds", "replicas"),
+    [
+        ([(6, 1, 3), (10, 2, 1)], 10, {"least": 4}, 3),
+        ([(64, 1, 11), (250, 4, 2)], 100, {"least": 12}, 11),
+        ([(9.7, 9, 40), (10, 12, 10), (20, 30, 1)], 100, {"most": 10}, 10),
+        ([(6, 1, 3)], 0, {"least": 4}, 3),
+    ],
+    ids=["the least is out of reach", "far more than the load", "one alone carries it whole", "no load"],
+)
+def test_what_is_chosen_beyond_the_search_keeps_the_least_replicas_and_carries_all_where_it_can(
+    options, amount, bounds, replicas
+):
+    offered = slot_of(*(option("h", capacity=each, cost=cost, room=room) for each, cost, room in options))
+    found = choose(offered, demand(amount, **bounds))
+    assert found is not None
+    assert found.replicas == replicas
+    assert found.covered >= amount
+
+
 def test_with_replicas_of_several_sizes_the_largest_come_first_where_their_number_ends():
     small, large = option("small", capacity=1, cost=1, room=10), option("large", capacity=2, cost=5, room=3)
     found = choose([small, large], demand(20, most=10))
+    assert found is not None
     assert (summary(found), found.covered) == ([("large", 3), ("small", 7)], 13)
 
 

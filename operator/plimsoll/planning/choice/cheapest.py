@@ -319,18 +319,21 @@ def _replicas_carrying(left: float, option: Option) -> int:
 
 
 def _as_much_as_possible(slots: list[list[Option]], demand: Demand) -> Chosen | None:
-    """What is chosen where the demand cannot be carried whole: whatever carries most of it, and the cheapest of what carries about as much.
+    """What is chosen where the search finds nothing that carries the demand whole: of three ways to fill what there is the one that carries most,
+    and the cheapest of those that carry about as much with no fewer of the least replicas.
 
     Where GPUs end, the cheapest for what they carry come furthest; where the number of replicas ends, the largest do.
     """
-    preferred: list[Preference] = [lambda option, _: option.cost / option.capacity]
-    if demand.unit != "replicas":
-        # A replica counts as one there, however much work it does.
-        preferred += [lambda option, _: -min(option.capacity, demand.amount), lambda _, carried: -carried]
-    ways = [_filled(slots, demand, preference) for preference in preferred]
-    most = max(min(way.covered, demand.amount) for way in ways)
-    near = [way for way in ways if way.covered >= (1 - NEAR) * most]
-    return min(near, key=lambda way: way.cost) if most > 0 else None
+    preferred: tuple[Preference, ...] = (
+        lambda option, _: option.cost / option.capacity,
+        lambda option, _: -min(option.capacity, demand.amount),
+        lambda _, carried: -carried,
+    )
+    ways = [way for each in preferred if (way := _filled(slots, demand, each)).sets]
+    most = max((min(way.covered, demand.amount) for way in ways), default=0.0)
+    whole = most >= demand.amount - ROUNDING
+    near = [way for way in ways if way.covered >= (most - ROUNDING if whole else (1 - NEAR) * most)]
+    return min(near, key=lambda way: (-min(way.replicas, demand.least), way.cost), default=None)
 
 
 def _filled(slots: list[list[Option]], demand: Demand, preference: Preference) -> Chosen:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import floor
 from typing import Final
 
 from plimsoll.facts.gpus import Vendor
 from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.values import counted
-from plimsoll.planning.choice.cheapest import Chosen, Demand
+from plimsoll.planning.choice.cheapest import ROUNDING, Chosen, Demand
 from plimsoll.planning.choice.weighing import Weighed
 from plimsoll.planning.placing.placement import Slot, refusal, room
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
@@ -265,8 +266,9 @@ def why_chosen(
         load = f"{int(demand.amount):,} requests in flight"
     if demand.unit == "replicas":
         aim = f"the least {unit} for each {intent.work} at a modest load"
-    elif chosen.covered < demand.amount:
-        aim = f"what carries most of {load}, {chosen.covered / demand.amount:.0%}, for the least {unit}"
+    elif chosen.covered < demand.amount - ROUNDING:
+        share = floor(100 * chosen.covered / demand.amount)
+        aim = f"as much of {load} as can be carried, {share}%, for the least {unit}"
     else:
         aim = f"the least {unit} that carries {load}"
     fitting = f"{counted(layouts, 'layout')} that {'fits' if layouts == 1 else 'fit'}"

@@ -16,6 +16,7 @@ from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice.cheapest import (
+    MANY,
     ROUNDING,
     Demand,
     Option,
@@ -131,7 +132,7 @@ class _Weighing:
         covering = [
             total
             for option, total, count in zip(options, totals, counts, strict=True)
-            if option.room >= count
+            if count <= min(option.room, MANY if demand.most is None else demand.most)
         ]
         best = min(covering, default=inf)
         if best == inf and most_carried(options) >= demand.amount:
