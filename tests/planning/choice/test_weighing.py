@@ -51,17 +51,24 @@ def test_bounds_never_change_what_is_chosen(model, workload, fleet, monkeypatch)
     assert [other.sets for other in bounded.alternatives] == [other.sets for other in everything.alternatives]
 
 
-@pytest.mark.parametrize(("rate", "most"), [("42", 1), ("100", 2), ("400", 5)])
-def test_bounds_never_change_what_is_chosen_where_the_number_of_replicas_ends(rate, most, monkeypatch):
+FOUR = tuple(pool(gpu, 8, 2) for gpu in ("H100-SXM-80GB", "A100-SXM-80GB", "L40S-48GB", "L4-24GB"))
+
+
+@pytest.mark.parametrize(
+    ("fleet", "rate", "most"),
+    [(FOUR, "42", 1), (FLEET, "100", 2), (FLEET, "400", 5)],
+    ids=["one", "two", "five"],
+)
+def test_bounds_never_change_what_is_chosen_where_the_number_of_replicas_ends(fleet, rate, most, monkeypatch):
     asked = deployment(
         LLAMA,
         workload={"preset": "chat", "requestsPerSecond": rate},
         scaling={"min": 1, "max": most},
     )
-    bounded = planned(asked, *FLEET)
+    bounded = planned(asked, *fleet)
     monkeypatch.setattr(weighing._Weighing, "matters", lambda self, prospect: True)
     monkeypatch.setattr(weighing, "MOST_MISSES", 10**6)
-    assert bounded.sets == planned(asked, *FLEET).sets
+    assert bounded.sets == planned(asked, *fleet).sets
 
 
 def test_layouts_are_turned_down_by_a_rule_or_by_cost_and_none_is_forgotten():

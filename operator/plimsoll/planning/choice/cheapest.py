@@ -239,13 +239,26 @@ def _promising(slots: Sequence[Sequence[Option]], demand: Demand) -> list[list[O
     for group in slots:
         picks = [
             min(group, key=lambda option: (option.cost / option.capacity, option.order)),
-            min(group, key=lambda option: (option.cost * replicas_for(option, demand), option.order)),
+            # The one that carries all for the least, with no more replicas than may be where there is one.
+            min(
+                group,
+                key=lambda option: (
+                    not _carries_alone(option, demand),
+                    option.cost * replicas_for(option, demand),
+                    option.order,
+                ),
+            ),
             min(group, key=lambda option: option.order),
             # The one whose single replica carries most of the demand.
             min(group, key=lambda option: (-min(option.capacity, demand.amount), option.order)),
         ]
         few.append(list(dict.fromkeys(picks))[:PER_SLOT])
     return sorted(few, key=lambda group: min((o.cost / o.capacity, o.order) for o in group))
+
+
+def _carries_alone(option: Option, demand: Demand) -> bool:
+    most = MANY if demand.most is None else demand.most
+    return replicas_for(option, demand) <= min(option.room, most)
 
 
 class _Search:
