@@ -55,28 +55,38 @@ def ratio_of(
     `most_s`: the longest gap that any load makes. If it keeps the limit, gaps in the limit's own bucket count as 0, since one wide bucket
     does not tell how near they are.
     """
-    shares = [
-        0.0 if max(most, spread.p99_of(limit, most)) <= limit else spread.p99 / limit
+    shares = (share for share in _shares(signals, slo, lasting_s, most_s) if share is not None)
+    return max(shares, default=None)
+
+
+def _shares(signals: Signals, slo: Slo, lasting_s: float, most_s: float) -> list[float | None]:
+    """The same of first tokens and of gaps."""
+    return [
+        None
+        if spread is None or not spread.trusted or not limit or limit < lasting <= spread.p99
+        else 0.0
+        if max(most, spread.p99_of(limit, most)) <= limit
+        else spread.p99 / limit
         for spread, limit, lasting, most in (
             (signals.latencies.ttft, slo.ttft_p99_s, math.inf, math.inf),
             (signals.latencies.itl, slo.itl_p99_s, lasting_s, most_s),
         )
-        if spread is not None and spread.trusted and limit and not limit < lasting <= spread.p99
     ]
-    return max(shares, default=None)
 
 
-def is_borne(steps: prompts.StepMemory, signals: Signals, slo: Slo) -> bool:
+def is_borne(steps: prompts.StepMemory, signals: Signals, slo: Slo, lasting_s: float, most_s: float) -> bool:
     """Whether each latency that is beyond its limit is so by little, and hours had fewer late than may be. What is promised is promised of
-    hours, so it is kept although these minutes had more."""
-    return all(
-        spread.p99 <= BORNE_MOST * limit and late.against(limit, at_first).share < ALLOWED
-        for spread, limit, late, at_first in (
-            (signals.latencies.ttft, slo.ttft_p99_s, steps.late, TWICE),
-            (signals.latencies.itl, slo.itl_p99_s, steps.late_gaps, AS_ALLOWED),
+    hours, so it is kept although these minutes had more. Gaps count as in `ratio_of`."""
+    first, gap = _shares(signals, slo, lasting_s, most_s)
+    beyond = [
+        (share, late.share)
+        for share, late in (
+            (first, steps.late.against(slo.ttft_p99_s, TWICE)),
+            (gap, steps.late_gaps.against(slo.itl_p99_s, AS_ALLOWED)),
         )
-        if spread is not None and spread.trusted and limit and spread.p99 > limit
-    )
+        if share is not None and share > 1
+    ]
+    return bool(beyond) and all(share <= BORNE_MOST and late < ALLOWED for share, late in beyond)
 
 
 def lead_s(memory: RoleMemory, role: Role, law: Law) -> float:
@@ -220,7 +230,8 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
 
 def _concurrency(learnt: Learnt, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
     before, planned = learnt.concurrency, role.sets[0].capacity.concurrency
-    ratio = ratio_of(role.signals, slo, load.holds.gap_s, load.holds.longest_s)
+    gaps = load.holds.gap_s, load.holds.longest_s
+    ratio = ratio_of(role.signals, slo, *gaps)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
     each = load.demand.inflight / ready
@@ -232,6 +243,10 @@ def _concurrency(learnt: Learnt, role: Role, load: Load, ready: float, slo: Slo)
         known += FADES * max(0.0, planned - known)
         shown = each * min(GROWTH_MOST, COMFORT / max(ratio, 0.1))
         known = max(known, min(shown, known * STEP_UP))
-    elif ratio > 1 and worst < min(known, load.holds.least) and not is_borne(learnt.steps, role.signals, slo):
+    elif (
+        ratio > 1
+        and worst < min(known, load.holds.least)
+        and not is_borne(learnt.steps, role.signals, slo, *gaps)
+    ):
         known = max(worst / ratio, known * STEP_DOWN)
     return min(MOST_SHARE * planned, max(LEAST_SHARE * planned, 1.0, known))

@@ -54,7 +54,9 @@ def asked(
     holds = load.holds
     ratio, lead = ratio_of(role.signals, slo, most_s=holds.longest_s), lead_s(memory, role, law)
     memory = _slow(memory, ratio, now)
-    lasted = memory.slow_since is not None and now - memory.slow_since >= _slow_s(role, memory, slo, law)
+    lasted = memory.slow_since is not None and now - memory.slow_since >= _slow_s(
+        role, memory, load, slo, law
+    )
     curable = _curable(role, law)
     # Without gaps that no number of replicas would shorten: they break their limit, and ask for nothing.
     pressing = ratio_of(role.signals, slo, holds.gap_s, holds.longest_s)
@@ -181,9 +183,10 @@ def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
     return memory if memory.slow_since is not None else replace(memory, slow_since=now)
 
 
-def _slow_s(role: Role, memory: RoleMemory, slo: Slo, law: Law) -> float:
+def _slow_s(role: Role, memory: RoleMemory, load: Load, slo: Slo, law: Law) -> float:
     """How long a limit must be passed to count: for as long as latencies look back where it is borne so long, since alerts tell of it then."""
-    borne = is_borne(memory.learnt_of(role.sets[0]).steps, role.signals, slo)
+    steps, gaps = memory.learnt_of(role.sets[0]).steps, (load.holds.gap_s, load.holds.longest_s)
+    borne = is_borne(steps, role.signals, slo, *gaps)
     return max(law.slow_s, LATENCY_S) if borne else law.slow_s
 
 

@@ -43,6 +43,20 @@ def test_a_larger_pool_is_said_once_to_be_for_a_person_where_a_few_requests_fill
     assert not memory.suggested.tried
 
 
+def test_the_ten_minutes_are_those_of_the_pool_and_not_of_what_no_setting_helped_before():
+    consent = Consent(allowed=())
+    slow = World(old=Behaviour(preempted=0.0, itl=0.2, kv=0.4), consent=consent).scene()
+    full = World(old=Behaviour(preempted=0.3), consent=consent).scene()
+    memory, told = RetuneMemory(), []
+    for tick in range(90):
+        scene = slow if tick < 60 else full
+        turned = advance(replace(scene, now=full.now + 30 * tick), memory)
+        memory = turned.memory
+        told += [tick for _ in turned.events]
+    assert memory.held is not None
+    assert told == [60 + (STORM_S + HELD_S) / 30]
+
+
 @pytest.mark.parametrize(("kv", "first"), [(0.95, True), (0.5, False), (None, True)])
 def test_replicas_that_are_wanted_come_before_a_setting_unless_pools_are_known_to_have_room(
     kv: float | None, first: bool

@@ -25,7 +25,8 @@ from plimsoll.control.retune.turned import Event, Turned
 
 NO_RUNG = "NothingHelps"
 HELD_S = 600.0
-"""How long it is told at least what keeps a retune from beginning: what comes and goes with each look would be a write each time."""
+"""How long it is told at least what keeps a retune from beginning: what comes and goes with each look would be a write each time. And for how
+long beyond that a symptom must be there before a person is told what to do about it."""
 SUGGESTIONS_KEPT = 8
 """Of how many kinds of sets and settings: a plan has few, and each is told anew after a day."""
 PLANNED_MOST_S = 600.0
@@ -66,7 +67,9 @@ def idle(scene: Scene, memory: RetuneMemory) -> Turned:
         else:
             memory = _held(scene, memory, NO_RUNG, f"no setting that may be retuned helps: {refused}")
         why = f"{what.why}; no rung helps: {refused}"
-        if choice.advice is not None and _stays_held(scene, memory):
+        # A rung's size follows figures of a few minutes: of the first requests that finish, the short ones, or of a moment at which few run. So
+        # a person is told only once nothing would have helped for longer.
+        if choice.advice is not None and scene.now - since >= what.lasts_s + HELD_S:
             return _suggested(
                 scene, memory, what, choice.advice, why=f"{why}; {choice.advice.why}", said="for a person"
             )
@@ -92,12 +95,6 @@ def _held(scene: Scene, memory: RetuneMemory, reason: str, message: str) -> Retu
         return memory
     now = HeldBack(reason=reason, message=scene.named(message), since=scene.now, about=scene.about)
     return replace(memory, held=now)
-
-
-def _stays_held(scene: Scene, memory: RetuneMemory) -> bool:
-    """Whether what keeps a retune from beginning was so for long enough to be told to a person. A rung's size follows figures of a few minutes:
-    of the first requests that finish, the short ones, or of a moment at which few run, it may well be none."""
-    return memory.held is not None and scene.now - memory.held.since >= HELD_S
 
 
 def _freed(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
