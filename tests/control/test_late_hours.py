@@ -190,7 +190,7 @@ BORNE = pytest.mark.parametrize(
 def test_a_latency_little_beyond_its_limit_teaches_nothing_and_asks_later_where_hours_have_left_room(
     itl: float, ttft: float, steps: StepMemory, borne: bool
 ) -> None:
-    assert SLO == Slo(ttft_p99_s=2.0, itl_p99_s=0.1)
+    assert Slo(ttft_p99_s=2.0, itl_p99_s=0.1) == SLO
     said = signals(4, itl=0.1 * itl, ttft=2.0 * ttft, kv=0.6, inflight=30, rate=2.0)
     learnt = {"set-a": Learnt(concurrency=45.0, steps=steps)}
     memory = replace(known(ready=4, learnt=learnt).of("serve"), since=NOW - 10_000, changed=NOW - 10_000)
