@@ -243,7 +243,7 @@ def _promising(slots: Sequence[Sequence[Option]], demand: Demand) -> list[list[O
             min(
                 group,
                 key=lambda option: (
-                    not _carries_alone(option, demand),
+                    not carries_alone(option, demand),
                     option.cost * replicas_for(option, demand),
                     option.order,
                 ),
@@ -254,11 +254,6 @@ def _promising(slots: Sequence[Sequence[Option]], demand: Demand) -> list[list[O
         ]
         few.append(list(dict.fromkeys(picks))[:PER_SLOT])
     return sorted(few, key=lambda group: min((o.cost / o.capacity, o.order) for o in group))
-
-
-def _carries_alone(option: Option, demand: Demand) -> bool:
-    most = MANY if demand.most is None else demand.most
-    return replicas_for(option, demand) <= min(option.room, most)
 
 
 class _Search:
@@ -324,6 +319,12 @@ class _Search:
 def replicas_for(option: Option, demand: Demand) -> int:
     """Replicas of an option that carry the whole demand alone."""
     return max(demand.least, _replicas_carrying(demand.amount, option))
+
+
+def carries_alone(option: Option, demand: Demand) -> bool:
+    """Whether an option carries the whole demand with replicas that have room, and no more than may be."""
+    most = MANY if demand.most is None else demand.most
+    return replicas_for(option, demand) <= min(option.room, most)
 
 
 def _replicas_carrying(left: float, option: Option) -> int:

@@ -16,10 +16,10 @@ from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.candidate import Candidate, evaluate, room_for
 from plimsoll.planning.choice.cheapest import (
-    MANY,
     ROUNDING,
     Demand,
     Option,
+    carries_alone,
     choose,
     most_carried,
     option_of,
@@ -127,12 +127,9 @@ class _Weighing:
         if len(options) < ENOUGH:
             return
         self._cheapest = min(option.cost / option.capacity for option in options)
-        counts = [replicas_for(option, demand) for option in options]
-        totals = [option.cost * count for option, count in zip(options, counts, strict=True)]
+        totals = [option.cost * replicas_for(option, demand) for option in options]
         covering = [
-            total
-            for option, total, count in zip(options, totals, counts, strict=True)
-            if count <= min(option.room, MANY if demand.most is None else demand.most)
+            total for option, total in zip(options, totals, strict=True) if carries_alone(option, demand)
         ]
         best = min(covering, default=inf)
         if best == inf and most_carried(options) >= demand.amount:
