@@ -27,6 +27,7 @@ from alert_series import (
     PAUSED,
     POD,
     PREDICTED,
+    PREDICTED_RUNNING,
     PREEMPTIONS,
     REFUSED,
     RESTARTS,
@@ -230,7 +231,25 @@ CASES: Final = (
     ),
     case(
         "gaps are as predicted, in the middle of a wide bucket",
-        {**itl(le_0_01=0, le_0_025=6000, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), PREDICTED: steady(0.0105)},
+        {**itl(le_0_01=0, le_0_025=6000, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), PREDICTED: steady(0.009)},
+    ),
+    case(
+        "as slow, with more requests than the prediction is of",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), RUNNING: steady(5)},
+    ),
+    case(
+        "as slow, with as many requests as two replicas are planned for",
+        {
+            **itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000),
+            RUNNING: steady(8),
+            replicas("ready"): steady(2),
+            replicas("wanted"): steady(2),
+        },
+        "TensorParallelStall",
+    ),
+    case(
+        "as slow, and nothing measured can be held against what was predicted",
+        {**itl(le_0_01=0, le_0_025=0, le_0_075=6000, le_0_15=6000, le_0_5=6000, inf=6000), PREDICTED_RUNNING: None},
     ),
     case(
         "as slow, over NVLink",

@@ -17,6 +17,7 @@ from alert_series import (
     FINISHED,
     KV,
     MEASURED,
+    PREDICTED,
     PREEMPTIONS,
     RUNNING,
     WAITING,
@@ -127,6 +128,7 @@ EDGES: Final[Mapping[str, Edge]] = {
         lambda at: {**spikes(0.02, 0.2), **lengths(at)}, ("PrefillContention",)
     ),
     "STALL": Edge(lambda at: gaps(0.027 * at, 0.09), ("TensorParallelStall",)),
+    "STALL_LEAST": Edge(lambda at: {**gaps(at, 0.09), PREDICTED: steady(0.009)}, ("TensorParallelStall",)),
     "PREDICTION": Edge(lambda at: {MEASURED: steady(100_000 * (1 - at))}, ("PredictionError",)),
     "RESTARTS": Edge(lambda at: {AGAIN: rising(at / 15)}, ("CrashLoop!",)),
     "FAILING": Edge(lambda at: {FAILED: rising(10 * at)}, ("TurnsFailing",)),

@@ -36,6 +36,7 @@ STALLED: Final = f'plimsoll_condition{{{LLM},type="Stalled"}}'
 METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'
 PREDICTED: Final = f'plimsoll_predicted_seconds{{{LLM},latency="itl_p99"}}'
+PREDICTED_RUNNING: Final = f"plimsoll_predicted_running{{{LLM}}}"
 AVAILABLE: Final = f"plimsoll_slo_availability_ratio{{{LLM}}}"
 MEASURED: Final = f'plimsoll_kv_tokens{{{LLM},source="measured"}}'
 
@@ -132,6 +133,7 @@ WELL: Final[Mapping[str, str]] = {
     slo("itl_p99"): steady(0.1),
     AVAILABLE: steady(0.99),
     PREDICTED: steady(0.027),
+    PREDICTED_RUNNING: steady(4),
     MEASURED: steady(95_000),
     f'plimsoll_kv_tokens{{{LLM},source="predicted"}}': steady(100_000),
     f'plimsoll_tensor_parallel{{{LLM},link="pcie"}}': steady(2),

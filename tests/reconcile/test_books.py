@@ -28,7 +28,7 @@ STATUS = LLMDeploymentStatus.model_validate({
     "replicaStatus": {"wanted": 3, "ready": 1, "waitingForGpus": 2, "starting": 0},
     "plan": {
         "digest": "d", "layout": "tp2", "gpu": "L40S-48GB", "gpusPerReplica": 2, "kvTokens": 1000,
-        "predictedTtftMs": 500, "predictedItlMs": 25,
+        "predictedTtftMs": 500, "predictedItlMs": 25, "predictedRunning": 32,
     },
 })  # fmt: skip
 

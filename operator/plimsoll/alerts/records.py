@@ -154,6 +154,7 @@ READY: Final = f'{REPLICAS}{{state="ready"}}'
 SLO: Final = promised("llm:slo_seconds:max", own.SLO)
 AVAILABILITY: Final = promised("llm:availability:max", own.AVAILABILITY)
 PREDICTED: Final = ours("llm:predicted_seconds:max", own.PREDICTED)
+PREDICTED_RUNNING: Final = ours("llm:predicted_running:max", own.PREDICTED_RUNNING)
 KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
 TENSOR: Final = ours("llm:tensor_parallel:max", own.TENSOR_PARALLEL)
 CONDITION: Final = ours("llm:condition:max", own.CONDITION)
@@ -163,7 +164,7 @@ AGAIN_HOUR: Final = ours("llm:engine_restarts_again:increase1h", own.RESTARTS_AG
 
 RECORDS: Final = (
     KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, FAILURES_HOUR, FAILED_HOUR, PREEMPTIONS, PREEMPTED, TTFT, TTFT_MEDIAN,
-    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR, CONDITION, RESTARTS, AGAIN, AGAIN_HOUR,
+    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR, CONDITION, RESTARTS, AGAIN, AGAIN_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 

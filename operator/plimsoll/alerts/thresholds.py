@@ -56,7 +56,11 @@ STALL: Final = Threshold(
     1.8,
     "times the predicted p99 gap between tokens, from which half of all gaps are too long for GPUs joined by PCIe",
 )
-"""Gaps that all last hardly more than 10 ms have a median of 17.5 ms, the middle of their bucket: less than this is no sign of anything."""
+"""Gaps that all last hardly more than 25 ms have a median of 37.5 ms, the middle of their bucket: less than this is no sign of anything."""
+STALL_LEAST: Final = Threshold(
+    0.025, "seconds that half of all gaps must last to be too long for GPUs joined by PCIe"
+)
+"""Below, buckets are too wide: gaps of 10 ms have a median of 17.5 ms."""
 PREDICTION: Final = Threshold(0.1, "share by which the KV pool is smaller than the plan's")
 RESTARTS: Final = Threshold(
     2,

@@ -107,6 +107,7 @@ def deployments(books: Books) -> Iterator[Metric]:
     yield _by_word(own.SLO, listed, lambda one: one.slo)
     yield _single(own.AVAILABILITY, listed, lambda one: one.availability)
     yield _by_word(own.PREDICTED, listed, lambda one: one.predicted)
+    yield _single(own.PREDICTED_RUNNING, listed, lambda one: one.predicted_running)
     yield _by_word(own.KV_TOKENS, listed, lambda one: one.kv_tokens)
     yield _by_word(
         own.TENSOR_PARALLEL, listed, lambda one: () if one.tensor is None else ((one.link, one.tensor),)

@@ -104,6 +104,12 @@ PREDICTED: Final = Own(
     "The plan's prediction of the same latencies. Absent where none is possible.",
     (*LLM, "latency"),
 )
+PREDICTED_RUNNING: Final = Own(
+    "plimsoll_predicted_running",
+    "gauge",
+    "Running requests of a replica at which these latencies are predicted. Absent where what is measured cannot be held against them.",
+    LLM,
+)
 KV_TOKENS: Final = Own(
     "plimsoll_kv_tokens",
     "gauge",
@@ -140,6 +146,6 @@ MEMORY: Final = Own("process_resident_memory_bytes", "gauge", "Memory of this pr
 ALL: Final = (
     INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS,
     ADMISSION_LISTENS, ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS,
-    ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
+    ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
     RESTARTS_AGAIN, CPU_SECONDS, MEMORY,
 )  # fmt: skip

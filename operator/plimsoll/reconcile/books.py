@@ -61,6 +61,7 @@ class Figures:
     availability: float | None = None
     """Promised share of requests that are answered."""
     predicted: tuple[tuple[str, float], ...] = ()
+    predicted_running: int | None = None
     kv_tokens: tuple[tuple[str, int], ...] = ()
     """By source."""
     tensor: int | None = None
@@ -216,6 +217,7 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, known: _Known) -> Fi
         predicted=()
         if plan is None
         else _seconds(ttft_p99=plan.predicted_ttft_ms, itl_p99=plan.predicted_itl_ms),
+        predicted_running=None if plan is None else plan.predicted_running,
         kv_tokens=tuple(
             (source, tokens)
             for source, tokens in (("measured", measured), ("predicted", plan.kv_tokens if plan else None))

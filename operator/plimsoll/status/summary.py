@@ -40,6 +40,7 @@ def plan_status(plan: Plan, *, config_map: str | None, pinned_at: str | None) ->
         cost_per_hour=None if plan.cost is None else plan.cost.per_hour,
         predicted_ttft_ms=None if predicted is None else round(predicted.ttft_ms.high),
         predicted_itl_ms=None if predicted is None else round(predicted.tpot_ms.high),
+        predicted_running=_running(plan),
         ledger=tuple(
             LedgerTerm(name=term.name, bytes=max(0, round(term.bytes.mid)), source=str(term.certainty))
             for term in lead.ledger.terms
@@ -55,6 +56,15 @@ def _alternative(other: Considered) -> Alternative:
     _, _, rest = other.sets[0].partition(" x ")
     layout, _, gpu = rest.partition(" on ")
     return Alternative(layout=layout, gpu=gpu, cost_per_hour=other.cost.per_hour, reason=cut(other.reason))
+
+
+def _running(plan: Plan) -> int | None:
+    """How many requests run on a replica where it answers as predicted; None where nothing measured can be held against that: engines of
+    several kinds have one name for their gaps, and of drafts and weights outside the GPU no prediction knows what they cost."""
+    if len(plan.used) != 1 or (predicted := plan.used[0].performance) is None:
+        return None
+    settings = plan.used[0].settings
+    return None if settings.speculation is not None or settings.weight_offload_bytes else predicted.running
 
 
 def _percent(lead: PlanSet) -> int | None:

@@ -67,6 +67,7 @@ class PlanStatus(ApiModel):
     cost_per_hour: Decimal | None = field("Price of all planned replicas.")
     predicted_ttft_ms: Count | None = field("Predicted p99 of the time to the first token.")
     predicted_itl_ms: Count | None = field("Predicted p99 of the gap between tokens.")
+    predicted_running: Count | None = field("Running requests of a replica at which it is.")
     ledger: tuple[LedgerTerm, ...] = listing("Where the memory of each GPU goes.", most=24, keys=("name",))
     alternatives: tuple[Alternative, ...] = listing("Best plans not chosen.", most=3, atomic=True)
     reason: Text | None = field("Why this plan.")
