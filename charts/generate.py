@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from plimsoll.api.base import INT_OR_STRING
 from plimsoll.api.config import OperatorConfig
 
 CHART: Final = Path(__file__).parent / "plimsoll"
@@ -123,6 +124,8 @@ def admins_file() -> dict[str, Any]:
             kinds = [one for one in node["anyOf"] if one.get("type") != "null"]
             return shape(kinds[0]) if len(kinds) == 1 else {}
         kept: dict[str, Any] = {key: node[key] for key in ("type", "enum") if key in node}
+        if node.get(INT_OR_STRING) is True:
+            kept["type"] = ["integer", "string"]
         if "properties" in node:
             kept["additionalProperties"] = False
             kept["properties"] = {name: or_nothing(shape(one)) for name, one in node["properties"].items()}
@@ -137,7 +140,8 @@ def admins_file() -> dict[str, Any]:
 
     def or_nothing(kept: dict[str, Any]) -> dict[str, Any]:
         """Of two files of values the later one takes a field back by null, which the operator reads as absent."""
-        more = {"type": [kept["type"], "null"]} if "type" in kept else {}
+        kinds = kept.get("type", [])
+        more = {"type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]} if kinds else {}
         return kept | more | ({"enum": [*kept["enum"], None]} if "enum" in kept else {})
 
     made = shape(whole)

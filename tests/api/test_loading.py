@@ -59,6 +59,7 @@ def one(spec: str) -> list[str]:
         ("  topology: {gpuProducts: [H100, H100]}", "spec.topology.gpuProducts: 'H100' is listed twice; each may stand there once (found ['H100', 'H100'])"),
         ("  longContext: {ropeType: yarn, factor: '0.5'}", "spec.longContext.factor: must be a number of at least 1 in plain digits, as 4 or 2.5 (found '0.5')"),
         ("  podLabels: {team: a b}", "spec.podLabels.team: must hold only letters, digits, '-', '_' and '.', and begin and end with a letter or a digit (found 'a b')"),
+        ("  workload: {requestsPerSecond: 12.5}", 'spec.workload.requestsPerSecond: must be a number in plain digits that is not negative, without a unit; write a whole one as 20, and others in quotes, as "2.49" (found 12.5)'),
         ("  podAnnotations: {a: null}", "spec.podAnnotations.a: must be text; put it in quotes (found null)"),
         ("  podAnnotations: {a: {b: c}}", "spec.podAnnotations.a: must be text; write it as one block behind '|' (found {'b': 'c'})"),
         ("  scaling: {min: 4, max: 2}", "spec.scaling.min: min must not be above max (found 4, and max 2)"),
@@ -283,6 +284,12 @@ def test_a_version_without_quotes_is_named() -> None:
     assert one("  engine: {version: 0.33}") == [
         "spec.engine.version: must be text; put it in quotes (found 0.33)"
     ]
+
+
+def test_a_whole_number_needs_no_quotes_where_others_do() -> None:
+    spec = f"{HEAD}spec:\n{MODEL}  workload: {{requestsPerSecond: 20}}\n  cost: {{maxPerHour: 7}}\n"
+    (read,) = load_deployments(spec).or_raise()
+    assert (read.spec.workload.requests_per_second, read.spec.cost.max_per_hour) == ("20", "7")
 
 
 def test_json_is_read_too() -> None:

@@ -169,7 +169,9 @@ def test_a_field_that_the_admins_file_does_not_have_is_refused_before_a_pod_fail
     assert set(config["properties"]) == {info.alias for info in OperatorConfig.model_fields.values()}
     prices = config["properties"]["prices"]
     assert prices["additionalProperties"] is False
-    assert prices["properties"]["gpuHour"]["items"]["properties"]["perHour"] == {"type": ["string", "null"]}
+    assert prices["properties"]["gpuHour"]["items"]["properties"]["perHour"] == {
+        "type": ["integer", "string", "null"]
+    }
 
 
 def test_every_field_of_the_admins_file_is_taken_back_by_null_as_the_operator_takes_it() -> None:

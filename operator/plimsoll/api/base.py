@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from plimsoll.api.quantity import QUANTITY, check_quantity
+from plimsoll.api.quantity import DECIMAL, QUANTITY, check_decimal, check_quantity
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 LIST_TYPE = "x-kubernetes-list-type"
@@ -53,7 +53,15 @@ Percent = Annotated[int, Strict(), Field(ge=0, le=100)]
 Seconds = Annotated[int, Strict(), Field(ge=0, le=604800)]
 Milliseconds = Annotated[int, Strict(), Field(ge=1, le=3600000)]
 Tokens = Annotated[int, Strict(), Field(ge=1, le=16777216)]
-Decimal = Annotated[str, Field(max_length=16, pattern=r"^[0-9]{1,9}(\.[0-9]{1,6})?$")]
+Decimal = Annotated[str, Field(max_length=16, pattern=DECIMAL)]
+Amount = Annotated[
+    str,
+    BeforeValidator(check_decimal),
+    WithJsonSchema(
+        {INT_OR_STRING: True, "minimum": 0, "maximum": 999999999, "maxLength": 16, "pattern": DECIMAL}
+    ),
+]
+"""A decimal string as people write it, who leave the quotes of a whole number away."""
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=DNS_SUBDOMAIN)]
 LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)]
 Word = Annotated[

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from plimsoll.api.base import (
     PRINTABLE,
+    Amount,
     ApiModel,
     Bool,
-    Decimal,
     Int,
     LabelMap,
     LabelName,
@@ -71,7 +71,7 @@ class NodeClass(ApiModel):
     max_nodes: Annotated[Int, Field(ge=0, le=100000)] = Field(
         description="Most nodes there can be, present ones included."
     )
-    price_per_hour: Decimal | None = field("Price of a node. Absent: its GPUs by prices.gpuHour.")
+    price_per_hour: Amount | None = field("Price of a node. Absent: its GPUs by prices.gpuHour.")
     zones: tuple[LabelValue, ...] = listing("Zones in which they are made.", most=32)
     labels: LabelMap = Field(
         default_factory=dict, description="Labels of the nodes, by which present ones are known."
@@ -91,7 +91,7 @@ class GpuPrice(ApiModel):
     """The price of one GPU for an hour."""
 
     product: GpuProduct = Field(description="GPU, by catalogue name or node label.")
-    per_hour: Decimal = Field(description='Price, as "2.49".')
+    per_hour: Amount = Field(description='Price, as "2.49".')
 
 
 class Prices(ApiModel):
@@ -101,7 +101,7 @@ class Prices(ApiModel):
         "Shown beside prices."
     )
     gpu_hour: tuple[GpuPrice, ...] = listing("Price of each GPU product.", most=128, keys=("product",))
-    cpu_core_hour: Decimal | None = field("Price of a core for an hour.")
+    cpu_core_hour: Amount | None = field("Price of a core for an hour.")
 
 
 class GpuLimit(ApiModel):
@@ -119,7 +119,7 @@ class Budget(ApiModel):
     )
     gpus: Count | None = field("Most GPUs of all products. Absent: no limit.")
     gpus_by_product: tuple[GpuLimit, ...] = listing("Most GPUs of a product.", most=64, keys=("product",))
-    cost_per_hour: Decimal | None = field(
+    cost_per_hour: Amount | None = field(
         "Most that all its deployments may cost an hour, by prices. Absent: no limit."
     )
     priority: Annotated[Int, Field(ge=-1000000, le=1000000)] | None = field("Higher goes first. Absent: 0.")

@@ -7,6 +7,7 @@ import re
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
+DECIMAL: Final = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
 QUANTITY: Final = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 
 SCALE: Final[dict[str, Decimal]] = {
@@ -39,7 +40,7 @@ def parse_millicores(text: str | int) -> int:
 
 def parse_decimal(text: str) -> Decimal:
     """A decimal string of the API ("12.5") as an exact number."""
-    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) is None:
+    if re.fullmatch(DECIMAL[1:-1], text) is None:
         raise ValueError(f"{text!r} is not a decimal number; write digits with at most one point, as 12.5")
     return Decimal(text)
 
@@ -64,9 +65,24 @@ def format_gib(count: int, places: int = 1) -> str:
     return f"{Decimal(count) / 2**30:.{places}f} GiB"
 
 
+def check_decimal(value: object) -> str:
+    """What people may write for a decimal string: text, or a whole number as it is; kept as text."""
+    text = _text_of(value)
+    if isinstance(text, str) and re.fullmatch(DECIMAL[1:-1], text) is not None:
+        return text
+    raise ValueError(
+        "must be a number in plain digits that is not negative, without a unit; write a whole one as 20, and "
+        'others in quotes, as "2.49"'
+    )
+
+
 def check_quantity(value: object) -> str:
     """What the API takes as a quantity: text in Kubernetes' form, or a whole number; kept as text."""
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    text = _text_of(value)
     if isinstance(text, str) and re.fullmatch(QUANTITY[1:-1], text) is not None:
         return text
     raise ValueError("not a quantity; write a number and a unit, as 24Gi, 500M, 4 or 1500m")
+
+
+def _text_of(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

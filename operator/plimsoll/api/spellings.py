@@ -17,7 +17,7 @@ from plimsoll.api.base import (
     PRINTABLE,
     PRINTABLE_SPACE,
 )
-from plimsoll.api.quantity import QUANTITY
+from plimsoll.api.quantity import DECIMAL, QUANTITY
 from plimsoll.api.v1alpha1.source import SPELLING
 
 _ENDS: Final = "and begin and end with a letter or a digit"
@@ -38,10 +38,10 @@ SPELLINGS: Final[Mapping[str, str]] = {
     HEADER_NAME: "the name of a header must hold only letters, digits, '-' and '_', and begin with a letter or a digit",
     HEADER_VALUE: "must hold only ASCII letters, digits, signs and spaces, and begin and end with no space",
     QUANTITY: "must be an amount as Kubernetes writes it, as 16Gi or 500M",
+    DECIMAL: "must be a number in plain digits that is not negative, as 2.49, without a unit",
     r"^[A-Z]{3}$": "must be a currency's three capital letters, as EUR",
     r"^https?://[!-~]+$": "must be an address that begins with http:// or https://",
     r"^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$": "must be https://HOST or https://HOST:PORT (or http://), in small letters and without a path",
-    r"^[0-9]{1,9}(\.[0-9]{1,6})?$": "must be a number in plain digits that is not negative, as 2.49, without a unit",
     r"^[1-9][0-9]{0,8}(\.[0-9]{1,6})?$": "must be a number of at least 1 in plain digits, as 4 or 2.5",
     r"^[0-9]{1,3}(\.[0-9]{1,4})?$": "must be a percentage in plain digits, as 99.9, without a sign",
     r"^[0-9]+\.[0-9]+(\.[0-9]+)?$": "must be a release in digits, as 0.33.0, without a v before it",

@@ -52,7 +52,7 @@ def _convert(schema: Schema, definitions: dict[str, Schema], path: str) -> Schem
         schema = {key: value for key, value in schema.items() if key != "const"} | {"enum": [schema["const"]]}
     if schema.get(INT_OR_STRING) is True:
         _demand(schema, "maxLength", path)
-        return _take(schema, _COMMON | {INT_OR_STRING, "minimum", "maxLength", "pattern"}, path)
+        return _take(schema, _COMMON | {INT_OR_STRING, "minimum", "maximum", "maxLength", "pattern"}, path)
     kind = schema.get("type")
     if kind not in _BY_TYPE:
         raise NotStructuralError(path, f"type {kind!r} in {sorted(schema)}")

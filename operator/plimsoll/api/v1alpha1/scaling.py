@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from plimsoll.api.base import ApiModel, Bool, Decimal, Int, Rule, Seconds, field, listing
+from plimsoll.api.base import Amount, ApiModel, Bool, Int, Rule, Seconds, field, listing
 
 Replicas = Annotated[Int, Field(ge=0, le=1000)]
 
@@ -171,6 +171,6 @@ class Rollout(ApiModel):
 class Cost(ApiModel):
     """Limits in the currency of the admin's prices."""
 
-    max_per_hour: Decimal | None = field(
+    max_per_hour: Amount | None = field(
         'Most that all replicas may cost an hour, as "24.50", by the admin\'s prices. Absent: no limit.'
     )

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from plimsoll.api.base import ApiModel, Decimal, Int, LabelName, Milliseconds, Percent, Rule, Tokens, field
+from plimsoll.api.base import Amount, ApiModel, Int, LabelName, Milliseconds, Percent, Rule, Tokens, field
 
 
 def _rises(lower: str, upper: str) -> Rule:
@@ -82,7 +82,9 @@ class Workload(ApiModel):
     concurrency: Annotated[Int, Field(ge=1, le=1000000)] | None = field(
         "Requests in flight at once, over all replicas, at the peak. Absent: by requestsPerSecond, else 32 a replica."
     )
-    requests_per_second: Decimal | None = field('Arrival rate at the peak, over all replicas, as "12.5".')
+    requests_per_second: Amount | None = field(
+        'Arrival rate at the peak, over all replicas, as "12.5". Absent: none.'
+    )
 
 
 SHARE: Final = re.compile(r"[5-9][0-9](\.[0-9]{1,4})?")
