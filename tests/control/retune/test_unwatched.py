@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from plimsoll.control.latencies import Latencies
 from plimsoll.control.retune import Phase, advance
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.samples import Window
@@ -87,3 +88,65 @@ def test_who_is_given_less_than_the_others_for_a_while_holds_up_nothing():
     world.change = replace(GOOD, rate=0.5 * OLD.rate)
     world.run(1200 + 2 * TICK)
     assert world.memory.step is None or world.memory.step.phase is not Phase.ROLLING
+
+
+@dataclass
+class Mute(World):
+    """Whose engines with the change do not say some things, from a moment on."""
+
+    untold: str = ""
+
+    def heard(self, kind: str, count: int) -> Signals:
+        found = super().heard(kind, count)
+        if kind == "old" or not self.untold:
+            return found
+        if self.untold == "latencies":
+            seen = Latencies(prompt=found.latencies.prompt, output=found.latencies.output)
+            return replace(found, latencies=seen)
+        return replace(found, replicas=tuple(replace(one, **{self.untold: None}) for one in found.replicas))
+
+    def window(self, old: int, new: int) -> Window:
+        found = super().window(old, new)
+        if self.untold in ("", "latencies"):
+            return found
+        tracks = {
+            pod: track
+            if pod.startswith("old")
+            else replace(track, samples=[replace(one, **{self.untold: None}) for one in track.samples])
+            for pod, track in found.tracks.items()
+        }
+        return Window(tracks)
+
+
+UNSEEN = replace(GOOD, itl=0.5, ttft=20.0, e2e=100.0, gap=60.0)
+
+
+@pytest.mark.parametrize("phase", [Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING])
+@pytest.mark.parametrize(
+    ("untold", "truth", "why"),
+    [
+        ("latencies", UNSEEN, "how long gaps between tokens take"),
+        ("errors", replace(GOOD, errors=0.3), "how many requests fail"),
+        ("preemptions", replace(GOOD, preempted=0.9), "how many requests are preempted"),
+    ],
+)
+@pytest.mark.parametrize("load", [0.5, 1.0])
+def test_a_change_of_which_something_is_not_told_to_the_end_goes_back_for_no_fault_of_its_own(
+    phase, untold, truth, why, load
+):
+    world = in_phase(phase, Mute(replicas=4))
+    world.untold, world.change = untold, replace(truth, rate=load * OLD.rate)
+    world.run(4 * HOUR)
+    past = world.memory.past[0]
+    assert (past.outcome, world.memory.failures) == (Phase.FAILED, 0), past.reason
+    assert "inconclusive" in past.reason
+    assert phase is Phase.JUDGING or why in past.reason
+
+
+def test_what_is_told_again_in_time_keeps_a_change_that_is_good():
+    world = in_phase(Phase.VERIFYING, Mute(replicas=4))
+    world.untold = "latencies"
+    world.run(1200)
+    world.untold = ""
+    world.run(HOUR)
+    assert world.memory.past[0].outcome is Phase.DONE, world.memory.past[0].reason

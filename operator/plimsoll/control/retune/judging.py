@@ -54,6 +54,8 @@ class Verdict:
     """Bad only by what one slow minute of the machine would do too, so it has to last before anybody acts on it."""
     unkept: bool = False
     """The answer is open although something is worse than it may be, since it may be the load or chance that makes it so, and not the change."""
+    unknown: bool = False
+    """The answer is open since nobody says how something is with the change, which no change is good by."""
 
 
 def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1.0) -> Verdict:
@@ -63,23 +65,19 @@ def judge(symptom: str, new: Figures, old: Figures, slo: Slo, *, gpus: float = 1
         return Verdict(Answer.BAD, worse)
     if (longer := _longer_gaps(new, old)) is not None:
         return Verdict(Answer.BAD, longer, passing=True)
-    for what, mine, theirs in (
-        ("fail", new.errors, old.errors),
-        ("are preempted", new.preempted, old.preempted),
-    ):
-        if mine is None and theirs is not None:
-            if _given_less(new, old):
-                return _unproven(new, old, "of one that is given too little nothing is known")
-            return Verdict(Answer.OPEN, f"it is not known how many requests {what} with the change")
-    verdict = _gain(symptom, new, old, slo)
-    if verdict.answer is Answer.GOOD and (unsure := _perhaps_failing(new, old)) is not None:
-        return unsure
-    unseen = _unseen(new, old) if verdict.answer is Answer.GOOD else None
-    if unseen is None:
-        return verdict
+    untold = _uncounted(new, old)
+    if untold is None:
+        verdict = _gain(symptom, new, old, slo)
+        if verdict.answer is not Answer.GOOD:
+            return verdict
+        if (unsure := _perhaps_failing(new, old)) is not None:
+            return unsure
+        untold = _unseen(new, old)
+        if untold is None:
+            return verdict
     if _given_less(new, old):
         return _unproven(new, old, "of one that is given too little nothing is known")
-    return Verdict(Answer.OPEN, f"it is not known how long {unseen} take with the change")
+    return _unknown(untold)
 
 
 def comparable(new: Figures, baseline: Figures) -> bool:
@@ -116,6 +114,8 @@ def under_another_load(new: Figures, old: Figures, slo: Slo, gpus: float) -> Ver
         return unsure
     if (late := _late_first(new, old, slo)) is not None:
         return Verdict(Answer.OPEN, f"{late}, under a larger load than when it began", unkept=True)
+    if (untold := _uncounted(new, old) or _unseen(new, old)) is not None:
+        return _unknown(untold)
     return Verdict(Answer.OPEN, "the load is another than when it began, so the two do not compare")
 
 
@@ -144,14 +144,27 @@ def _harm(new: Figures, old: Figures, slo: Slo, gpus: float) -> str | None:
     return None
 
 
+def _uncounted(new: Figures, old: Figures) -> str | None:
+    """That something is counted without the change and not with it, in a clause."""
+    counts = (("fail", new.errors, old.errors), ("are preempted", new.preempted, old.preempted))
+    missing = (what for what, mine, theirs in counts if mine is None and theirs is not None)
+    return next((f"how many requests {what}" for what in missing), None)
+
+
 def _unseen(new: Figures, old: Figures) -> str | None:
-    """A latency that is known without the change and not with it: its question to the metrics had no answer, or nothing has ended yet."""
+    """That a latency is known without the change and not with it, in a clause: its question to the metrics had no answer, or nothing has ended
+    yet."""
     known = (
         ("gaps between tokens", new.itl_p99, old.itl_p99),
         ("whole answers", new.e2e_least, old.e2e_p99),
         ("first tokens", new.samples or None, old.samples or None),
     )
-    return next((what for what, mine, theirs in known if mine is None and theirs is not None), None)
+    missing = (what for what, mine, theirs in known if mine is None and theirs is not None)
+    return next((f"how long {what} take" for what in missing), None)
+
+
+def _unknown(clause: str) -> Verdict:
+    return Verdict(Answer.OPEN, f"it is not known {clause} with the change", unknown=True)
 
 
 def _failing(mine: Share | None, theirs: Share | None) -> str | None:
@@ -210,7 +223,7 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
     match symptom:
         case Symptom.SLOW_TOKENS | Symptom.CUT_IN:
             if new.itl_p99 is None or old.itl_p99 is None:
-                return Verdict(Answer.OPEN, "too few gaps between tokens were seen")
+                return Verdict(Answer.OPEN, "too few gaps between tokens were seen", unknown=True)
             if symptom == Symptom.CUT_IN and _given_less(new, old):
                 return _unproven(new, old, "fewer prompts cut into whoever is given less")
             good = new.itl_p99 <= QUICKER * old.itl_p99 or (
@@ -219,18 +232,18 @@ def _gain(symptom: str, new: Figures, old: Figures, slo: Slo) -> Verdict:
             return _said(good, f"p99 between tokens {_ms(old.itl_p99)} to {_ms(new.itl_p99)}")
         case Symptom.LATE_FIRST:
             if new.ttft_p99 is None or old.ttft_p99 is None:
-                return Verdict(Answer.OPEN, "too few first tokens were seen")
+                return Verdict(Answer.OPEN, "too few first tokens were seen", unknown=True)
             if _given_less(new, old):
                 return _unproven(new, old, "who is given less answers sooner")
             good = new.ttft_p99 <= QUICKER * old.ttft_p99
             return _said(good, f"p99 of the first token {_ms(old.ttft_p99)} to {_ms(new.ttft_p99)}")
         case Symptom.CAPPED:
             if new.waiting is None or old.waiting is None:
-                return Verdict(Answer.OPEN, "nobody says how many requests wait")
+                return Verdict(Answer.OPEN, "nobody says how many requests wait", unknown=True)
             good = new.waiting <= FEWER_WAIT * old.waiting and (new.preempted or 0.0) < CALM
             return _said(good, f"{old.waiting:.1f} waiting requests a replica to {new.waiting:.1f}")
     if new.preempted is None:
-        return Verdict(Answer.OPEN, "too few requests finished")
+        return Verdict(Answer.OPEN, "too few requests finished", unknown=True)
     if symptom == Symptom.RELAXED:
         return _said(new.preempted < CALM, f"{new.preempted:.1%} of requests are preempted")
     if _given_less(new, old):

@@ -31,9 +31,9 @@ def counted(scene: Scene, step: Step) -> Step:
 def verdict_of(scene: Scene, step: Step) -> Verdict:
     """Held against replicas without the change while there are any, else against the baseline, where the load is about the same."""
     if not scene.data:
-        return Verdict(Answer.OPEN, "metrics are missing")
+        return Verdict(Answer.OPEN, "metrics are missing", unknown=True)
     if scene.changed is None or scene.changed_signals is None:
-        return Verdict(Answer.OPEN, "no replica with the change is seen")
+        return Verdict(Answer.OPEN, "no replica with the change is seen", unknown=True)
     new = figures_of(scene.changed_signals, scene.slo, scene.window, since=step.since).over(step.new)
     gpus = scene.changed.gpus / scene.serving.gpus if scene.serving.gpus else 1.0
     if scene.signals.replicas and step.phase is not Phase.VERIFYING:

@@ -2,7 +2,7 @@
 
 Planned → Canary → Judging → Rolling → Verifying → Done, and from each of them back, ending as Failed at the old settings. One
 phase a call at most. Whatever crashes between two calls, the record says what should be so; whoever edits the spec meanwhile
-wins; whatever is not decided in time is undone.
+wins; whatever is not decided in time is undone, unless only the load of the last look is another than at the beginning.
 """
 
 from __future__ import annotations
@@ -222,7 +222,9 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     verdict = verdict_of(scene, step)
     if verdict.answer is Answer.BAD:
         return undone(scene, memory, step, verdict.why)
-    if verdict.answer is Answer.OPEN and not verdict.given_less and unwatched(scene, step):
+    if verdict.unknown or (
+        verdict.answer is Answer.OPEN and not verdict.given_less and unwatched(scene, step)
+    ):
         if scene.now > step.deadline:
             why = f"inconclusive: {verdict.why}, and it goes to no other replica on that"
             return undone(scene, memory, step, why, blameless=True)
@@ -272,12 +274,10 @@ def _verifying(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if verdict.answer is Answer.OPEN and scene.now <= step.deadline:
         # The load may yet become what it was at the beginning, so that the two compare.
         return Turned(memory=replace(memory, step=replace(step, said=verdict.why)))
-    if verdict.answer is Answer.OPEN and (verdict.unkept or step.new.ended < scene.restarts.canary_requests):
-        seen = (
-            verdict.why
-            if verdict.unkept
-            else f"{step.new.finished:.0f} requests finished while it was verified"
-        )
+    if verdict.unkept or verdict.unknown:
+        return undone(scene, memory, step, f"inconclusive: {verdict.why}", blameless=True)
+    if verdict.answer is Answer.OPEN and step.new.ended < scene.restarts.canary_requests:
+        seen = f"{step.new.finished:.0f} requests finished while it was verified"
         return undone(scene, memory, step, f"inconclusive: {seen}", blameless=True)
     return ended(scene, memory, step, Phase.DONE, verdict.why)
 
