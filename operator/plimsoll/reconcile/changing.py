@@ -32,7 +32,10 @@ def change_of(plan: Plan, retune: RetuneMemory) -> Changed | None:
     place = next((i for i, one in enumerate(plan.sets) if one.digest == effect.set), None)
     if place is None:
         return None
-    return Changed(_entry(plan, plan.sets[place], effect, retune.step.why), place, effect, retune.step.serves)
+    served = plan.sets[place]
+    entry = _entry(plan, served, effect, retune.step.why)
+    # Two sets of one name would be written as one object with two numbers of replicas.
+    return None if entry.digest == served.digest else Changed(entry, place, effect, retune.step.serves)
 
 
 def adopted(plan: Plan, retune: RetuneMemory) -> Plan:

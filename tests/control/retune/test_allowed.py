@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
-from plimsoll.control.retune import Consent, Past, Phase, RetuneMemory
-from plimsoll.control.retune.allowed import barred, refusal
+from plimsoll.control.retune import Consent, Knobs, Past, Phase, RetuneMemory
+from plimsoll.control.retune.allowed import barred, refusal, remembered
 from plimsoll.control.retune.scene import KNOBS
 from plimsoll.control.retune.steps import UNKNOWN, Requests
 from plimsoll.control.retune.symptoms import Symptom
@@ -131,22 +131,44 @@ def test_what_failed_is_tried_again_the_same_day_once_requests_are_others_and_no
     assert [one.requests.prompt for one in world.memory.past] == [longer.p50, PROMPTS.p50]
 
 
+def changes(*newest_first: tuple[str, str, Symptom]) -> RetuneMemory:
+    """Of maxSequences, all done, long ago."""
+    entries = (
+        replace(
+            past(outcome=Phase.DONE, symptom=symptom, hours=30.0 + i), id=f"m-{i}", before=before, after=after
+        )
+        for i, (before, after, symptom) in enumerate(newest_first)
+    )
+    return RetuneMemory(past=tuple(entries))
+
+
 @pytest.mark.parametrize(
     ("newest_first", "kept"),
     [
-        ([Symptom.SLOW_TOKENS], True),
-        ([Symptom.PREEMPTION], False),
-        ([Symptom.PREEMPTION, Symptom.SLOW_TOKENS], True),
-        ([Symptom.RELAXED, Symptom.SLOW_TOKENS], False),
+        ([("32", "16", Symptom.SLOW_TOKENS)], True),
+        ([("32", "16", Symptom.PREEMPTION)], False),
+        ([("24", "16", Symptom.PREEMPTION), ("32", "24", Symptom.SLOW_TOKENS)], True),
+        ([("24", "16", Symptom.RELAXED), ("32", "24", Symptom.SLOW_TOKENS)], False),
+        # A plan that was made anew came between, or since.
+        ([("64", "16", Symptom.PREEMPTION), ("32", "24", Symptom.SLOW_TOKENS)], False),
+        ([("32", "24", Symptom.SLOW_TOKENS)], False),
     ],
 )
 def test_a_calm_pool_gives_nothing_back_that_was_taken_for_the_gaps_between_tokens(newest_first, kept):
-    entries = tuple(
-        past(outcome=Phase.DONE, symptom=one, hours=30.0 + i) for i, one in enumerate(newest_first)
-    )
-    memory = RetuneMemory(past=entries)
-    assert bool(barred(World().scene(), memory, Symptom.RELAXED)) is kept
-    assert not barred(World().scene(), memory, Symptom.CAPPED), "a queue that waits beside short gaps does"
+    memory, scene = changes(*newest_first), World(knobs=Knobs(max_sequences=16)).scene()
+    assert bool(barred(scene, memory, Symptom.RELAXED)) is kept
+    assert not barred(scene, memory, Symptom.CAPPED), "a queue that waits beside short gaps does"
+
+
+@pytest.mark.parametrize("later", [19, 20, 90])
+def test_what_keeps_gaps_short_is_remembered_however_many_retunes_of_other_settings_come_after_it(later):
+    scene = World(knobs=Knobs(max_sequences=16)).scene()
+    for_gaps = changes(("24", "16", Symptom.PREEMPTION), ("32", "24", Symptom.SLOW_TOKENS)).past
+    others = tuple(replace(past(hours=48.0), id=f"w-{i}", setting="watermark") for i in range(later))
+    memory = RetuneMemory(past=(*others, *for_gaps))
+    memory = replace(memory, past=remembered(scene, memory))
+    assert "maxSequences" in barred(scene, memory, Symptom.RELAXED)
+    assert len(memory.past) <= 22
 
 
 @pytest.mark.parametrize(

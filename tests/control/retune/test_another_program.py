@@ -116,3 +116,23 @@ def test_a_program_that_begins_with_a_clock_that_was_put_back_gives_no_phase_a_d
         assert after.step.since <= now
         assert after.step.deadline - now <= before.step.deadline - before.step.since
         assert after.latest is None or after.latest - now <= 2 * (before.step.deadline - before.step.since)
+
+
+@pytest.mark.parametrize("away", [300.0, 900.0, 7200.0])
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_canary_that_was_made_only_when_a_program_came_back_has_its_time_to_start(
+    away: float, starts: bool
+) -> None:
+    world = in_phase(Phase.CANARY, World(replicas=3, change=replace(GOOD, starts=starts)))
+    world.changed_at.clear()
+    world.now += away
+    restarted(world)
+    world.tick()
+    world.run(600)
+    step = world.memory.step
+    if starts and away < 7200:
+        assert step is not None
+        assert step.phase is Phase.JUDGING
+    world.run(7200)
+    late = away == 7200 and "not ready in time" in world.memory.past[-1].reason
+    assert world.memory.failures == (0 if starts or late else 1)

@@ -146,8 +146,10 @@ def look(scene: Scene, memory: RetuneMemory) -> Turned:
     was, now = before.phase if before else None, step.phase if step else None
     assert now in ARROWS[was]
     if step is not None and before is not None:
-        same = ("id", "set", "setting", "before", "after", "began", "surge")
+        same = ("id", "set", "setting", "before", "after", "began")
         assert all(getattr(step, name) == getattr(before, name) for name in same)
+        taken = was is Phase.PLANNED and not scene.free_replicas
+        assert step.surge is (before.surge and not (taken and now is Phase.CANARY))
         assert 0 <= step.rolled <= max(before.rolled + 1, step.replicas)
     if step is not None and before is None:
         began(scene, after, step)

@@ -165,3 +165,24 @@ def test_a_plan_made_anew_at_that_moment_ends_the_way_back_as_any_step():
 def test_where_nobody_looks_any_more_nothing_is_kept_in_mind():
     world = kept()
     assert abandoned(world.memory, world.now, until_pause=3).memory.kept is None
+
+
+def test_a_change_that_stays_and_then_ends_engines_day_after_day_comes_to_a_pause():
+    world = World(change=FEW_PREEMPTED)
+    for failures in (1, 2, 3):
+        while world.memory.kept is None or world.memory.step is not None:
+            world.tick()
+        assert world.memory.failures == 0, "it was done, and has gone well so far"
+        crashes(world)
+        world.run(600)
+        assert world.memory.failures == failures
+        assert (world.memory.paused_at is not None) is (failures == 3)
+        world.run(25 * HOUR)
+    assert [past.outcome for past in world.memory.past] == 3 * [Phase.FAILED]
+
+
+def test_whoever_clears_failures_clears_those_before_a_change_that_stays_too():
+    world = kept()
+    memory = replace(world.memory, paused_at=world.now - 60, failures_before=2)
+    cleared = advance(replace(world.scene(), cleared_at=world.now), memory).memory
+    assert (cleared.failures, cleared.failures_before) == (0, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.api.config import Restarts
 from plimsoll.control.record import Record
-from plimsoll.control.retune import Consent, Past, Phase, RetuneMemory, Scene, advance
+from plimsoll.control.retune import Consent, Knobs, Past, Phase, RetuneMemory, Scene, advance
 from plimsoll.control.retune.allowed import barred
 from plimsoll.control.retune.steps import kind_of
 from plimsoll.control.retune.symptoms import Symptom
@@ -25,6 +25,9 @@ FAST, SLOW = "tp1 on H100-SXM-80GB", "tp1 on A100-SXM-80GB"
 LLAMA, QWEN = kind_of(FAST, "a1"), kind_of(FAST, "b2")
 """The same set with two models."""
 DRY = Consent(mode="dryRun", allowed=("maxSequences",))
+
+
+CHANGED = Knobs(max_sequences=16)
 
 
 def world_of(kind: str, **more: object) -> World:
@@ -68,13 +71,13 @@ def test_what_keeps_gaps_short_on_one_kind_of_set_goes_back_after_calm_on_anothe
     for_gaps = past(outcome=Phase.DONE, symptom=Symptom.SLOW_TOKENS, hours=40)
     taken_back = past(outcome=Phase.DONE, symptom=Symptom.RELAXED, hours=30)
     memory = tried((taken_back, FAST), (for_gaps, SLOW), (for_gaps, FAST))
-    assert ("maxSequences" in barred(look(here), memory, Symptom.RELAXED)) is bars
+    assert ("maxSequences" in barred(look(here, knobs=CHANGED), memory, Symptom.RELAXED)) is bars
 
 
 def test_what_keeps_gaps_short_does_so_with_another_version_of_the_engine_too():
     """A plan that a person asks for keeps what was retuned, whichever version it is made for."""
     memory = tried((past(outcome=Phase.DONE, symptom=Symptom.SLOW_TOKENS, hours=40), LLAMA))
-    assert "maxSequences" in barred(look(QWEN), memory, Symptom.RELAXED)
+    assert "maxSequences" in barred(look(QWEN, knobs=CHANGED), memory, Symptom.RELAXED)
 
 
 def test_a_rung_that_failed_on_one_kind_of_set_is_tried_on_the_other_and_not_again_on_the_first():

@@ -139,3 +139,20 @@ def test_a_canary_of_which_nothing_is_known_while_the_others_are_heard_is_no_fai
 def test_a_canary_that_answers_enough_and_shows_no_gain_is_one():
     world = judging(World(change=replace(OLD, preempted=0.2))).run(2 * HOUR)
     assert world.memory.failures == 1
+
+
+@pytest.mark.parametrize("wanted", [1.0, 3.5])
+def test_a_gpu_that_somebody_else_has_first_costs_no_try(wanted):
+    """Where the others can do without one it goes in its place, else it is put off."""
+    world = in_phase(Phase.PLANNED, World(replicas=3, free=1, wanted=wanted))
+    world.free, world.homeless = 0, True
+    world.tick()
+    assert world.memory.failures == 0
+    if wanted == 1.0:
+        assert world.memory.step is not None
+        assert not world.memory.step.surge
+        assert len(world.memory.restarts) == 1
+    else:
+        (past,) = world.memory.past
+        assert not past.tried
+        assert "more than the others carry" in past.reason

@@ -366,3 +366,19 @@ def test_where_only_one_request_may_run_and_the_pool_holds_more_two_may():
     change = choose(scene, found, barred={}).change
     assert change is not None
     assert (change.setting, change.after) == ("maxSequences", "2")
+
+
+@pytest.mark.parametrize("p99", [0.0895, 0.0899, 0.08995])
+def test_steps_that_could_be_longer_by_part_of_a_token_stay_as_they_are(p99):
+    late = Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.4, itl=p99, itl_median=0.02)
+    knobs = Knobs(max_sequences=64, batched_tokens=512)
+    scene = World(
+        old=late,
+        knobs=knobs,
+        planned={"maxBatchedTokens": "2048"},
+        consent=Consent(allowed=("maxBatchedTokens",)),
+    ).scene()
+    what = symptom_of(scene, changed_before=False)
+    assert what is not None
+    change = choose(scene, what, barred={}).change
+    assert change is None or int(change.after) > 512

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.control.retune import Consent, Phase, advance
+from plimsoll.api.config import Restarts
+from plimsoll.control.retune import Consent, Knobs, Phase, advance
 from plimsoll.control.retune.allowed import taken_back
 from plimsoll.control.retune.symptoms import Symptom
-from tests.control.retune.world import World
+from tests.control.retune.world import Behaviour, World
 
 HOUR = 3600.0
 UNDER_WAY = ("Canary", "Judging", "Rolling", "Verifying")
@@ -118,3 +119,17 @@ def test_an_edit_while_it_goes_back_forgets_nothing_of_what_was_found_out():
     (past,) = world.memory.past
     assert (past.tried, world.memory.failures, world.in_flight) == (True, 1, False)
     assert "ended" in past.reason
+
+
+def test_what_the_plan_itself_has_is_above_every_floor():
+    calm = Behaviour(preempted=0.0, kv=0.3)
+    world = World(
+        old=calm,
+        change=calm,
+        planned={"maxSequences": "4"},
+        knobs=Knobs(max_sequences=6),
+        consent=Consent(),
+        rules=Restarts.model_validate({"releaseAfterSeconds": 7200}),
+    ).run(6 * HOUR)
+    assert [(past.outcome, past.after) for past in world.memory.past] == [(Phase.DONE, "4")]
+    assert world.knobs.max_sequences == 4

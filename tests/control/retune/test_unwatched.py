@@ -1,6 +1,7 @@
 """A roll goes no further on what nobody knows: replicas with the change that are not heard, and an operator that has just begun to look."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -103,16 +104,18 @@ class Mute(World):
         if self.untold == "latencies":
             seen = Latencies(prompt=found.latencies.prompt, output=found.latencies.output)
             return replace(found, latencies=seen)
-        return replace(found, replicas=tuple(replace(one, **{self.untold: None}) for one in found.replicas))
+        without: dict[str, Any] = {self.untold: None}
+        return replace(found, replicas=tuple(replace(one, **without) for one in found.replicas))
 
     def window(self, old: int, new: int) -> Window:
         found = super().window(old, new)
         if self.untold in ("", "latencies"):
             return found
+        without: dict[str, Any] = {self.untold: None}
         tracks = {
             pod: track
             if pod.startswith("old")
-            else replace(track, samples=[replace(one, **{self.untold: None}) for one in track.samples])
+            else replace(track, samples=tuple(replace(one, **without) for one in track.samples))
             for pod, track in found.tracks.items()
         }
         return Window(tracks)
@@ -134,7 +137,8 @@ UNSEEN = replace(GOOD, itl=0.5, ttft=20.0, e2e=100.0, gap=60.0)
 def test_a_change_of_which_something_is_not_told_to_the_end_goes_back_for_no_fault_of_its_own(
     phase, untold, truth, why, load
 ):
-    world = in_phase(phase, Mute(replicas=4))
+    world = Mute(replicas=4)
+    in_phase(phase, world)
     world.untold, world.change = untold, replace(truth, rate=load * OLD.rate)
     world.run(4 * HOUR)
     past = world.memory.past[0]
@@ -144,7 +148,8 @@ def test_a_change_of_which_something_is_not_told_to_the_end_goes_back_for_no_fau
 
 
 def test_what_is_told_again_in_time_keeps_a_change_that_is_good():
-    world = in_phase(Phase.VERIFYING, Mute(replicas=4))
+    world = Mute(replicas=4)
+    in_phase(Phase.VERIFYING, world)
     world.untold = "latencies"
     world.run(1200)
     world.untold = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from plimsoll.reconcile.loop.sources import Asked, Looked
 from plimsoll.reconcile.world import World
 from tests.planning.asking import pool
 from tests.reconcile.loop.test_one_action import Preempting
-from tests.reconcile.staging import AUTO, TICK, Scene, put, staged, started
+from tests.reconcile.staging import AUTO, KEY, TICK, Scene, put, staged, started
 from tests.reconcile.test_decide import seen
 
 RETUNED: dict[str, Any] = {**AUTO, "engine": {"maxSequences": 64}, "tuning": {"mode": "auto"}}
@@ -164,3 +165,21 @@ def test_hours_without_metrics_are_none_in_which_traffic_was_watched():
     observed = _kept(stage).observed
     assert observed.at - observed.since <= 200 * TICK + LATENCY_S
     assert observed.at - observed.since > 60 * TICK
+
+
+def test_one_made_anew_under_a_name_inherits_no_retune_of_the_one_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, world, control = judging()
+    body = world.resources.get(KEY)
+    assert body is not None
+    metadata = {**body["metadata"], "uid": "another", "resourceVersion": "99999"}
+    fixed = {name: value for name, value in body["spec"].items() if name not in ("scaling", "tuning")}
+    world.resources.put(KEY, {"metadata": metadata, "spec": fixed})
+    monkeypatch.setattr(stage, "wants", lambda spec: "scaling" in spec)
+    stage.news.clear()
+    for _ in range(3):
+        stage.now += TICK
+        asyncio.run(control.tick())
+    assert world.direction(KEY) is None
+    assert not stage.news

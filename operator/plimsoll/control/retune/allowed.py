@@ -15,6 +15,7 @@ from plimsoll.control.retune.steps import (
     Requests,
     RetuneMemory,
     Step,
+    place_of,
 )
 from plimsoll.control.retune.symptoms import Symptom, cause
 from plimsoll.facts.spans import DAY_S
@@ -49,7 +50,7 @@ def refusal(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> Refusal | N
     if scene.ready == 0 or scene.serving.present != scene.ready:
         message = f"{scene.ready} of {scene.serving.present} replicas are ready"
         return Refusal("NotReady", message, told=False)
-    return _budget(scene, memory) or _room(scene, memory, symptom) or _traffic(scene)
+    return _budget(scene, memory) or crowding(scene, memory, symptom) or _traffic(scene)
 
 
 def taken_back(scene: Scene, step: Step) -> str | None:
@@ -62,9 +63,11 @@ def taken_back(scene: Scene, step: Step) -> str | None:
         return f"spec.tuning.mode was set to {consent.mode}"
     if step.setting not in consent.allowed:
         return f"spec.tuning.allow names {step.setting} no more"
-    if why := consent.set_by_hand(step.setting, goes_back=step.symptom == Symptom.RELAXED):
+    relaxed = step.symptom == Symptom.RELAXED
+    if why := consent.set_by_hand(step.setting, goes_back=relaxed):
         return why
-    floor = floors.get(step.setting)
+    # What the plan itself has is never too few.
+    floor = None if relaxed else floors.get(step.setting)
     if floor is not None and int(step.after) < min(floor, int(step.before)):
         return f"spec.tuning.floors allows no fewer than {floor} by now"
     return None
@@ -83,7 +86,8 @@ def _budget(scene: Scene, memory: RetuneMemory) -> Refusal | None:
     return None
 
 
-def _room(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> Refusal | None:
+def crowding(scene: Scene, memory: RetuneMemory, symptom: str) -> Refusal | None:
+    """Why replicas cannot do without the one that is to have a change, where no further one finds GPUs; None: they can, or one does."""
     if scene.free_replicas > 0:
         return None
     if not scene.consent.disruption and (why := _drowns(scene, symptom)) is not None:
@@ -101,7 +105,7 @@ def _room(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> Refusal | Non
     return None
 
 
-def _drowns(scene: Scene, symptom: Symptom) -> str | None:
+def _drowns(scene: Scene, symptom: str) -> str | None:
     """That replicas cannot do without the one that would restart in its place, with what helps.
 
     Where pools are full and no further replica can be had, what the load asks for beyond what all of them carry queues with that one and
@@ -126,7 +130,7 @@ def _drowns(scene: Scene, symptom: Symptom) -> str | None:
     )
 
 
-def _is_full(scene: Scene, symptom: Symptom) -> bool:
+def _is_full(scene: Scene, symptom: str) -> bool:
     """Whether the pools of all are too small for the load, and there are as many as can be had."""
     return cause(symptom) == Symptom.PREEMPTION and not scene.more_replicas
 
@@ -197,28 +201,53 @@ def barred(scene: Scene, memory: RetuneMemory, symptom: Symptom) -> dict[str, st
     return found
 
 
-def remembered(scene: Scene, past: tuple[Past, ...]) -> tuple[Past, ...]:
+def remembered(scene: Scene, memory: RetuneMemory) -> tuple[Past, ...]:
     """The retunes that are still needed: the newest ones, and older ones that still bar a setting or count for the day's budget."""
-    rules = scene.restarts
+    rules, past, bars = scene.restarts, memory.past, _for_latency(memory)
     windows = {Phase.FAILED: rules.retry_after_seconds, Phase.DONE: rules.reverse_after_seconds}
     older = (
         each
         for each in past[PAST_KEPT:]
         if each.tried
-        and (scene.now - each.began < DAY_S or scene.now - each.ended < windows.get(each.outcome, 0))
+        and (
+            each.id in bars
+            or scene.now - each.began < DAY_S
+            or scene.now - each.ended < windows.get(each.outcome, 0)
+        )
     )
     return (*past[:PAST_KEPT], *older)[:PAST_MOST]
 
 
+def _for_latency(memory: RetuneMemory) -> set[str]:
+    """Identities of the retunes that made a setting what it is for the sake of latency, and of those that went on from there."""
+    found: set[str] = set()
+    since: dict[tuple[str, str], list[str]] = {}
+    settled: set[tuple[str, str]] = set()
+    for past in memory.past:
+        of = (past.setting, place_of(memory.kinds.get(past.id, "")))
+        if past.outcome is not Phase.DONE or of in settled:
+            continue
+        since.setdefault(of, []).append(past.id)
+        if past.symptom in {Symptom.RELAXED, Symptom.SLOW_TOKENS}:
+            settled.add(of)
+        if past.symptom == Symptom.SLOW_TOKENS:
+            found.update(since[of])
+    return found
+
+
 def _for_gaps(setting: str, scene: Scene, memory: RetuneMemory) -> bool:
-    """Whether the setting was changed for the sake of latency since it last was as planned."""
+    """Whether the setting was changed for the sake of latency since it last was as planned. A change that did not lead to what it is now, or
+    to where a later one began, was of a plan that has been made anew since."""
+    now = scene.knobs.text(setting)
     for past in memory.past:
         done = past.outcome is Phase.DONE and memory.concerns(past, scene.kind, whatever_runs=True)
-        if past.setting == setting and done:
-            if past.symptom == Symptom.RELAXED:
-                return False
-            if past.symptom == Symptom.SLOW_TOKENS:
-                return True
+        if past.setting != setting or not done:
+            continue
+        if past.after != now or past.symptom == Symptom.RELAXED:
+            return False
+        if past.symptom == Symptom.SLOW_TOKENS:
+            return True
+        now = past.before
     return False
 
 

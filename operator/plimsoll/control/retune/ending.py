@@ -49,7 +49,8 @@ def past_of(
 def closed(memory: RetuneMemory, step: Step, past: Past, *, until_pause: int) -> RetuneMemory:
     """With the end of a retune, which may be the failure that pauses them."""
     blamed = past.tried and not step.starved
-    failures = 0 if past.outcome is Phase.DONE else memory.failures + blamed
+    done = past.outcome is Phase.DONE
+    failures = 0 if done else memory.failures + blamed
     pauses = failures >= until_pause and memory.paused_at is None
     return replace(
         memory,
@@ -57,6 +58,7 @@ def closed(memory: RetuneMemory, step: Step, past: Past, *, until_pause: int) ->
         latest=None,
         past=(past, *memory.past),
         failures=failures,
+        failures_before=memory.failures if done else memory.failures_before,
         paused_at=past.ended if pauses else memory.paused_at,
         since={},
     )

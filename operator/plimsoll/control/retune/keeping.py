@@ -83,8 +83,10 @@ def taken_out(scene: Scene, memory: RetuneMemory) -> Turned | None:
         requests=(before or _as_past(kept)).requests,
     )
     others = tuple(one for one in memory.past if one.id != kept.id)
+    # That it was done ends no row of failures, as it did not stay.
+    failures = memory.failures_before + memory.failures
     memory = closed(
-        replace(memory, past=others, kept=None),
+        replace(memory, past=others, kept=None, failures=failures, failures_before=0),
         kept,
         past,
         until_pause=scene.restarts.failures_until_pause,
@@ -107,7 +109,7 @@ def taken_out(scene: Scene, memory: RetuneMemory) -> Turned | None:
     memory = replace(
         memory,
         step=back,
-        past=remembered(scene, memory.past),
+        past=remembered(scene, memory),
         restarts=(*memory.restarts, *restarts),
     )
     message = f"{kept.setting} goes back to {kept.before}, by a rollout: {said}"

@@ -246,13 +246,13 @@ def _larger_steps(scene: Scene) -> Change | No:
     if limit is not None:
         if itl is None or not itl.trusted:
             return No("nobody says how long gaps between tokens are", unsure=True)
-        room = sizing.longest_step(now, itl.p50, itl.p99, limit)
+        room = int(sizing.longest_step(now, itl.p50, itl.p99, limit))
         if room <= now:
             return No(
                 f"gaps between tokens of {1000 * itl.p99:.0f} ms leave no room for longer steps within {1000 * limit:.0f}"
             )
         if room < planned:
-            value, why = int(room), f"steps of {room:,.0f} tokens keep gaps within {1000 * limit:.0f} ms"
+            value, why = room, f"steps of {room:,} tokens keep gaps within {1000 * limit:.0f} ms"
     return _change(scene, "maxBatchedTokens", str(value), why)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from plimsoll import names
 from plimsoll.control.decision import Told
-from plimsoll.control.retune.allowed import restarts_left, spent_of, taken_back
+from plimsoll.control.retune.allowed import crowding, restarts_left, spent_of, taken_back
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
@@ -85,7 +85,7 @@ def _kept(scene: Scene, memory: RetuneMemory) -> RetuneMemory:
     if any(one.ended > scene.now for one in memory.suggestions):
         memory = memory.suggesting(tuple(one.no_later(scene.now) for one in memory.suggestions))
     if paused_at is not None and scene.cleared_at is not None and scene.cleared_at > paused_at:
-        return replace(memory, restarts=restarts, paused_at=None, failures=0)
+        return replace(memory, restarts=restarts, paused_at=None, failures=0, failures_before=0)
     if (restarts, paused_at) == (memory.restarts, memory.paused_at):
         return memory
     return replace(memory, restarts=restarts, paused_at=paused_at)
@@ -123,11 +123,25 @@ def _canary(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         no = "metrics went away before anything was touched"
     elif scene.now > step.deadline:
         no = "nobody began it in time"
+    elif step.surge and not scene.free_replicas:
+        # Somebody else had the GPU first.
+        step, crowded = replace(step, surge=False), crowding(scene, memory, step.symptom)
+        no = None if crowded is None else crowded.message
     if no is not None:
         return ended(scene, memory, step, Phase.FAILED, no, tried=False)
     memory = restarted(scene, memory, step, 1)
-    start = max(START_LEAST_S, STARTS * scene.start_s)
-    return onward(memory, step, Phase.CANARY, scene, deadline=start, rolled=1)
+    return onward(memory, step, Phase.CANARY, scene, deadline=_start_s(scene), rolled=1)
+
+
+def _start_s(scene: Scene) -> float:
+    """How long a canary's start is waited for."""
+    return max(START_LEAST_S, STARTS * scene.start_s)
+
+
+def _oldest_s(scene: Scene) -> float:
+    """For how long there has been a pod with the change."""
+    changed = () if scene.changed is None else scene.changed.replicas
+    return max((scene.now - each.created for each in changed), default=0.0)
 
 
 def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -136,7 +150,9 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if scene.now > step.deadline:
         if why := _kept_out(scene, 1):
             return undone(scene, memory, step, f"{why} for the canary in time", blameless=True)
-        return undone(scene, memory, step, "the canary was not ready in time")
+        # A pod that was made late, or made anew, has not had the time that a start may take. A turn is never half of that late by itself.
+        late = _oldest_s(scene) < _start_s(scene) / 2
+        return undone(scene, memory, step, "the canary was not ready in time", blameless=late)
     return Turned(memory=replace(memory, step=step))
 
 

@@ -76,7 +76,7 @@ def ended(
     )
     after = closed(memory, step, past, until_pause=scene.restarts.failures_until_pause)
     stands = replace(step, phase=Phase.DONE, said=why, since=scene.now) if outcome is Phase.DONE else None
-    after = replace(after, step=stands, past=remembered(scene, after.past))
+    after = replace(after, step=stands, past=remembered(scene, after))
     return Turned(memory=after, events=(told_of_end(step, outcome, why),))
 
 

@@ -35,8 +35,8 @@ class Phase(StrEnum):
     FAILED = "Failed"
 
 
-WATCHED: Final = frozenset({Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
-"""Phases in which it is counted what replicas do, with the change and without it."""
+WATCHED: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
+"""Phases in which something is waited for, or counted, that may not have been there while nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +164,8 @@ class RetuneMemory:
     """By symptom and the set that it is of: since when it has been there. Older releases wrote the symptom without the set."""
     failures: int = 0
     """Since the last success, or since a person cleared them. A canary that was given too little is none."""
+    failures_before: int = 0
+    """As many as there were when the change that stays was done: they count on where it has to go after all."""
     restarts: tuple[float, ...] = ()
     """The moments of the last day at which a retune took a serving replica away without another one coming first."""
     paused_at: float | None = None

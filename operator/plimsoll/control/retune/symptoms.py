@@ -140,23 +140,40 @@ def _is_late(scene: Scene) -> bool:
     return itl is not None and itl.trusted and limit is not None and itl.p99 > limit
 
 
+def _tells_gaps(scene: Scene) -> bool:
+    """Whether it is known if gaps are late: nobody promises anything of them, they were measured, or there were none."""
+    itl = scene.signals.latencies.itl
+    if scene.slo.itl_p99_s is None or (itl is not None and itl.trusted):
+        return True
+    return scene.signals.sum("running") == 0 and scene.signals.rate("finished") == 0
+
+
 def _is_easy(scene: Scene, kv: float | None) -> bool:
     return kv is not None and kv < EMPTY and not _is_late(scene)
 
 
-def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
+def _little_preempted(scene: Scene, preempted: float | None) -> float | None:
+    """The share of preempted requests where it is small enough to take a change back; else None."""
     # Where nothing finishes there is no share, and none is preempted; where nobody counts them nothing is known.
     share = 0.0 if preempted is None and scene.signals.sum("preemptions") == 0 else preempted
-    if share is None or share >= RELEASED or not _is_easy(scene, kv):
+    return None if share is None or share >= RELEASED else share
+
+
+def _relaxed(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
+    share = _little_preempted(scene, preempted)
+    if share is None or not _is_easy(scene, kv) or not _tells_gaps(scene):
         return None
     return f"an earlier change is not needed now: {share:.1%} of requests are preempted, and {kv:.0%} of the pool is in use"
 
 
 def as_calm(scene: Scene) -> bool:
-    """Whether all that is known is as calm as for RELAXED, while preemptions are not known: an engine that has just started is
+    """Whether all that is known is as calm as for RELAXED, while preemptions or gaps are not known: an engine that has just started is
     seen once, and a count needs two looks."""
-    kv, unsaid = scene.signals.mean("kv_fraction"), scene.signals.sum("preemptions") is None
-    return unsaid and _is_easy(scene, kv)
+    signals = scene.signals
+    uncounted = signals.sum("preemptions") is None
+    if not (uncounted or _little_preempted(scene, signals.preempted_share) is not None):
+        return False
+    return (uncounted or not _tells_gaps(scene)) and _is_easy(scene, signals.mean("kv_fraction"))
 
 
 def _capped(scene: Scene, kv: float | None) -> str | None:
@@ -164,7 +181,7 @@ def _capped(scene: Scene, kv: float | None) -> str | None:
     if not waiting or kv is None or kv >= CAPPED_KV or not _near_cap(scene):
         return None
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
-    if itl is not None and limit is not None and itl.trusted and itl.p99 > NEAR * limit:
+    if limit is not None and (itl is None or not itl.trusted or itl.p99 > NEAR * limit):
         return None
     return f"{waiting:.0f} requests wait at {kv:.0%} of the pool, as only {scene.knobs.max_sequences} may run"
 

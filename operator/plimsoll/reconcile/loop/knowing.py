@@ -138,7 +138,7 @@ class Knowing:
         """What is left of a deployment that control no longer looks at: the conditions that it told are taken back, and a retune under way
         is undone, as nobody would judge it. Where only its spec cannot be read now, the retune goes on once it can."""
         world = self._world
-        before, bearer = world.directions.get(key), world.resources.bearer(key)
+        before, bearer = world.direction(key), world.resources.bearer(key)
         if before is not None:
             told = bool(before.told or before.awake)
         else:
@@ -166,7 +166,11 @@ class Knowing:
         before this program was, and has to be undone. Or its status has what control told then, which is taken back."""
         world = self._world
         bearer, told = world.resources.bearer(key), _told(body)
-        if bearer is None or key in world.directions or (len(world.serving(key).sets) < 2 and not told):
+        if (
+            bearer is None
+            or world.direction(key) is not None
+            or (len(world.serving(key).sets) < 2 and not told)
+        ):
             return
         try:
             record = (await world.kept(key)).control
