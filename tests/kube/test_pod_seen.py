@@ -374,3 +374,20 @@ def test_a_pod_asks_to_stay_until_it_is_ready_where_it_says_so():
     assert pod_seen(pod(annotations={names.ANNOTATION_UNTIL_READY: "true"})).until_ready
     assert not pod_seen(pod(annotations=dict(names.STAY))).until_ready
     assert not pod_seen(pod(annotations=None)).until_ready
+
+
+@pytest.mark.parametrize(
+    ("last", "rebooted"),
+    [
+        (end(255, "Unknown"), True),
+        (end(137, "ContainerStatusUnknown"), True),
+        (end(1), False),
+        (end(137, "OOMKilled"), False),
+        (None, False),
+    ],
+)
+def test_an_engine_that_ended_as_its_node_went_down_is_told_from_one_that_crashed(
+    last: Object | None, rebooted: bool
+) -> None:
+    seen = pod_seen(pod(status(engine(RUNNING, last=last, restarts=2))))
+    assert (seen.restarts, seen.rebooted) == (2, rebooted)

@@ -52,7 +52,7 @@ class Replica:
     scheduled: float | None = None
     """When it got its GPUs: starting up is counted from then."""
     restarts: int = 0
-    """Times that an engine of it has ended and was started again."""
+    """Times that an engine of it has ended and was started again, and not because its node was."""
     outside: bool = False
     """It fails, and not because of its engine: its image cannot be had, or its node took it away."""
     unready: float | None = None

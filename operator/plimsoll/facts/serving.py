@@ -59,6 +59,8 @@ class PodSeen:
     message: str = ""
     """The sentence with that word, or the engine's termination message."""
     restarts: int = 0
+    rebooted: bool = False
+    """Whether the engine ended last as its node went down: that was no doing of its own."""
     ended: bool = False
     """Whether it will not run again, as it was evicted, refused by its node, or is done. Its owner then makes another pod in its place."""
     leaves: str = ""

@@ -23,6 +23,8 @@ _UNTOLD: Final = frozenset({"Error", "Completed", ""})
 """Reasons of an end that say less than CrashLoopBackOff does."""
 _STOPPED: Final = (0, 137, 143)
 """Exit codes of an engine that the kubelet stopped: it ended normally, was killed, or ended by the signal."""
+_REBOOTED: Final = frozenset({"Unknown", "ContainerStatusUnknown"})
+"""Reasons of an end that nobody saw: the node's runtime, or its kubelet, has begun anew and found no process any more."""
 NODE_LOST: Final = "NodeLost"
 _MESSAGE_KEPT: Final = 1000
 """Characters that are kept of a message. The kubelet keeps 4 KiB of an engine's last output, which would be much for thousands of pods."""
@@ -59,6 +61,7 @@ def pod_seen(pod: Object) -> PodSeen:
         message=_said(at.message),
         ended=status.get("phase") in _ENDED,
         restarts=int(engine.get("restartCount") or 0),
+        rebooted=ended.get("reason") in _REBOOTED,
         exit_code=ended.get("exitCode"),
         late_s=_late_s(spec, status, ended),
         failure=read_failure(ended.get("message") or ""),
