@@ -42,6 +42,7 @@ from alert_series import (
     held,
     itl,
     operators,
+    others,
     prompts,
     replicas,
     rising,
@@ -272,6 +273,8 @@ CASES: Final = (
     case("some fail and some are refused, and together they are too many", {ERRORS: rising(0.4), REFUSED: rising(0.4)}, "AnswersFail!"),
     case("requests are refused and no errors are counted", {ERRORS: None, REFUSED: rising(2)}, "AnswersFail!"),
     case("none is finished, as all are refused", {FINISHED: steady(9), ERRORS: None, REFUSED: rising(60)}, "AnswersFail!"),
+    case("the first requests that are ever refused come in one burst", {REFUSED: "_x19 400x100"}, "AnswersFail!", at="28m"),
+    case("engines that refused many in their time are seen for the first time", {REFUSED: "_x24 400x100", FINISHED: "_x24 9000+60x100", ERRORS: "_x24 0x100"}, at="28m"),
     case("requests are refused, which two jobs scrape", twice({REFUSED: rising(0.4)})),
     case("one request in thirty fails and nothing was promised", {ERRORS: rising(2), AVAILABLE: None}),
     case("eight requests a minute come, and all fail", {FINISHED: steady(9), ERRORS: rising(8)}, "AnswersFail!"),
@@ -333,6 +336,19 @@ CASES: Final = (
         {replicas("ready"): since(10, "1", "0"), replicas("wanted"): f"1x9 0x9 1x{MINUTES}", replicas("starting"): since(20, "0", "1")},
         at="44m",
     ),
+    *(
+        case(
+            "it slept for some minutes, is woken, and loads its model for nearly as long as it may",
+            {replicas("ready"): f"1x9 0x{MINUTES}", replicas("wanted"): f"1x9 0x4 1x{MINUTES}", replicas("starting"): f"0x14 1x{MINUTES}"},
+            at=at,
+        )
+        for at in ("45m", "52m", "58m")
+    ),
+    case(
+        "it slept, was woken, served for a moment and serves no more",
+        {replicas("ready"): f"1x9 0x14 1x5 0x{MINUTES}", replicas("wanted"): f"1x9 0x9 1x{MINUTES}"}, "NotServing!",
+        at="45m",
+    ),
     case(
         "it slept, was woken, served for long and serves no more",
         {replicas("ready"): f"1x9 0x14 1x29 0x{MINUTES}", replicas("wanted"): f"1x9 0x9 1x{MINUTES}"}, "NotServing!",
@@ -351,6 +367,14 @@ CASES: Final = (
     ),
     case("first tokens become late once the operator has gone", {**operators(WELL, 15), **ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "OperatorGone!", "TTFTOverSLO", at="70m"),
     case("first tokens are late more than an hour after the operator has gone", {**operators(WELL, 15), **ttft(le_0_5=0, le_3=60, le_10=60, inf=60)}, "OperatorGone!", at="85m"),
+    case(
+        "an operator that took over and held a narrower promise has gone too",
+        {
+            **ttft(le_0_5=0, le_3=60, le_10=60, inf=60), **operators({**WELL, slo("ttft_p99"): steady(10)}, 20, 20),
+            others(LEADS): "_x20 1x19 stale", others(slo("ttft_p99")): "_x20 10x9 1x9 stale",
+        },
+        "OperatorGone!", "TTFTOverSLO", "TTFTOverSLO!", at="75m",
+    ),
     case("a promise is taken back while an operator acts", {**ttft(le_0_5=0, le_3=60, le_10=60, inf=60), slo("ttft_p99"): "2+0x10 stale"}),
     case(
         "an operator takes over from another while a node does not come, the pool is too small and retuning has paused",

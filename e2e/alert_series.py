@@ -97,6 +97,11 @@ def _bounds(buckets: Mapping[str, float]) -> dict[str, float]:
     }
 
 
+def others(name: str) -> str:
+    """The same series of the operator's other pod."""
+    return name.replace("plimsoll-0", "plimsoll-1")
+
+
 def operators(series: Mapping[str, str], until: int, other: int = MINUTES) -> dict[str, str | None]:
     """The operator's figures of these end at a minute, as its pod does, and another pod has them from a later one on."""
     told: dict[str, str | None] = {}
@@ -106,7 +111,7 @@ def operators(series: Mapping[str, str], until: int, other: int = MINUTES) -> di
         )
         if value:
             told[name] = f"{value}{rise}x{until - 1} stale"
-            told[name.replace("plimsoll-0", "plimsoll-1")] = f"_x{other} {value}{rise}x{MINUTES - other}"
+            told[others(name)] = f"_x{other} {value}{rise}x{MINUTES - other}"
     return told
 
 

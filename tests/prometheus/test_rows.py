@@ -76,3 +76,12 @@ def test_an_answer_that_breaks_off_is_an_error_wherever_it_does(monkeypatch: pyt
 def test_what_is_no_vector_has_no_rows(said: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         list(rows_of(said))
+
+
+@pytest.mark.parametrize("count", [1, 400, 5000])
+def test_however_many_stores_are_away_they_are_noticed(count: int) -> None:
+    warned = [f"store {number} is not reachable: {'x' * 200}" for number in range(count)]
+    row = {"metric": {"pod": "a", "warnings": "a label of that name"}, "value": [0, "1"]}
+    data = {"resultType": "vector", "result": 3 * [row]}
+    for answer in ({"data": data, "warnings": warned}, {"warnings": warned[:100], "data": data}):
+        assert lack_of(json.dumps({"status": "success", **answer})).startswith("store 0 is not reachable")

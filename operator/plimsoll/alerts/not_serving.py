@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.alerts.base import NAMED, WHO, Alert, Level
-from plimsoll.alerts.records import READY, REPLICAS, SAME
+from plimsoll.alerts.records import ASLEEP_AT, READY, REPLICAS, SAME, SERVED_AT
 
 _WANTED: Final = f'{REPLICAS}{{state="wanted"}}'
 _NONE: Final = f"{READY} == 0 and {SAME} {_WANTED} > 0"
-_SERVED: Final = f"max_over_time({READY}[1h]) > 0 and {SAME} min_over_time({_WANTED}[30m]) > 0"
+_LAST: Final = f"max_over_time({SERVED_AT}[1h])"
+_SERVED: Final = f"{_LAST} > {SAME} (max_over_time({ASLEEP_AT}[1h]) or {SAME} {_LAST} * 0)"
 """It has served of late, and not slept since: one that is woken loads its model, and one that is new loads it for the first time."""
 _TOLD: Final = 'ALERTS{alertname="PlimsollNotServing",alertstate="firing",severity="critical"}'
 """Whoever was called is not sent home as the hour passes in which it served."""

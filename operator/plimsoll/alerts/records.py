@@ -86,6 +86,14 @@ def increase(text: str) -> str:
     return f"increase({text}[{WINDOW}])"
 
 
+def increase_at_first(text: str) -> str:
+    """The same of what engines tell only from the first one on: all of it came just now, where its pod was seen before without it."""
+    counted = " or ".join(
+        f'{name}{{pod=~"{LLM_OF_POD}"}} offset {WINDOW}' for name in WORDS.of("requestSuccess")
+    )
+    return f"{text} unless {text} offset {WINDOW} and on ({POD}) ({counted}) or {increase(text)}"
+
+
 def lately(record: Record, time: str) -> str:
     """What came in a longer time, of what came in each five minutes of it: the counters of every replica are not read again."""
     return f"sum_over_time({record}[{time}:{WINDOW}])"
@@ -99,10 +107,11 @@ def quantile(share: float, field: str) -> str:
     return f"histogram_quantile({share:g}, {buckets})"
 
 
-def promised(name: str, metric: Own) -> Record:
-    """A promise holds on where nobody speaks of it: as long as an hour after the operator, so that what engines tell is held against it."""
+def promised(name: str, told: Record) -> Record:
+    """A promise holds on where nobody speaks of it: as long as an hour after the operator, so that what engines tell is held against it. It is the
+    one that was told last, whichever of the operator's pods that was."""
     nobody = f"unless on ({CLUSTER}) {own.LEADS.name} == 1"
-    return ours(name, metric, f"last_over_time({{0}}[3m]) or (last_over_time({{0}}[1h]) {nobody})")
+    return Record(name, f"{told} or (last_over_time({told}[1h]) {nobody})", labels=told.labels)
 
 
 def by_set(name: str, how: str, *words: str) -> Record:
@@ -126,7 +135,7 @@ WAITING: Final = Record("llm:waiting:sum", total("waiting"))
 WAITING_MOST: Final = by_set("llm:waiting:max", "max", "waiting")
 WAITING_LEAST: Final = by_set("llm:waiting:min", "min", "waiting")
 FINISHED: Final = Record("llm:finished:increase5m", total("requestSuccess", form=increase))
-REFUSED: Final = Record("llm:refused:increase5m", total("admissionRejections", form=increase))
+REFUSED: Final = Record("llm:refused:increase5m", total("admissionRejections", form=increase_at_first))
 """By engines that let no more wait, with a 503: what is refused is no finished request, whatever its end."""
 ASKED: Final = Record("llm:asked:increase5m", f"{FINISHED} + {SAME} {REFUSED} or {FINISHED}")
 """Not every engine counts what it refuses."""
@@ -151,8 +160,14 @@ ITL_MEDIAN: Final = Record("llm:itl_seconds:p50_5m", quantile(0.5, "itl"), dear=
 PROMPT: Final = Record("llm:prompt_tokens:p95_5m", quantile(0.95, "prompt_lengths"), dear=True)
 REPLICAS: Final = ours("llm:replicas:max", own.REPLICAS)
 READY: Final = f'{REPLICAS}{{state="ready"}}'
-SLO: Final = promised("llm:slo_seconds:max", own.SLO)
-AVAILABILITY: Final = promised("llm:availability:max", own.AVAILABILITY)
+SERVED_AT: Final = Record("llm:served:timestamp", each("max", f"timestamp({READY} > 0)"))
+ASLEEP_AT: Final = Record(
+    "llm:asleep:timestamp", each("max", f'timestamp({REPLICAS}{{state="wanted"}} == 0)')
+)
+SLO_TOLD: Final = ours("llm:slo_seconds_told:max", own.SLO)
+SLO: Final = promised("llm:slo_seconds:max", SLO_TOLD)
+AVAILABILITY_TOLD: Final = ours("llm:availability_told:max", own.AVAILABILITY)
+AVAILABILITY: Final = promised("llm:availability:max", AVAILABILITY_TOLD)
 PREDICTED: Final = ours("llm:predicted_seconds:max", own.PREDICTED)
 PREDICTED_RUNNING: Final = ours("llm:predicted_running:max", own.PREDICTED_RUNNING)
 KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
@@ -164,7 +179,7 @@ AGAIN_HOUR: Final = ours("llm:engine_restarts_again:increase1h", own.RESTARTS_AG
 
 RECORDS: Final = (
     KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, FAILURES_HOUR, FAILED_HOUR, PREEMPTIONS, PREEMPTED, TTFT, TTFT_MEDIAN,
-    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SLO, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR, CONDITION, RESTARTS, AGAIN, AGAIN_HOUR,
+    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SERVED_AT, ASLEEP_AT, SLO_TOLD, SLO, AVAILABILITY_TOLD, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR, CONDITION, RESTARTS, AGAIN, AGAIN_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 

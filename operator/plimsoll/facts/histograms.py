@@ -131,8 +131,8 @@ def total(parts: Iterable[Histogram]) -> Histogram | None:
         return listed[0] if listed else None
     bounds = listed[0].bounds
     if any(part.bounds != bounds for part in listed):
-        listed = [_only(part, _common(listed)) for part in listed]
-        bounds = listed[0].bounds
+        bounds = _common(listed)
+        listed = [_only(part, bounds) for part in listed]
     counts = tuple(map(sum, zip(*(part.counts for part in listed), strict=True)))
     return Histogram(bounds, counts, sum(part.sum for part in listed))
 

@@ -23,7 +23,7 @@ BETWEEN: Final = re.compile(r'\}\s*,\s*(?=\{\s*"metric")')
 
 
 ENDS: Final = 64 * 1024
-"""Characters at the end of an answer among which warnings are looked for."""
+"""Characters at either end of an answer among which it is looked for that it is partial."""
 WARNINGS: Final = re.compile(r'"warnings"\s*:\s*(?=\[)')
 OF_THE_QUESTION: Final = "PromQL "
 """How warnings begin that are about what was asked, as of a quantile above 1, and not about series that may be missing."""
@@ -33,7 +33,9 @@ PARTIAL: Final = re.compile(r'"isPartial"\s*:\s*true')
 def lack_of(text: str) -> str:
     """Why series may be missing in an answer, as Thanos and VictoriaMetrics tell it beside the rows; empty where nothing says so."""
     at = max(0, len(text) - ENDS)
-    if (warned := WARNINGS.search(text, at)) is not None:
+    # There may be many of them, one for each store that is away. Last is where they stand, unless a label has their name.
+    warned = WARNINGS.match(text, max(0, text.rfind('"warnings"'))) or WARNINGS.search(text, 0, ENDS)
+    if warned is not None:
         said, _ = json.JSONDecoder().raw_decode(text, warned.end())
         return "; ".join(one for one in map(str, said) if not one.startswith(OF_THE_QUESTION))
     return "isPartial" if PARTIAL.search(text, 0, ENDS) or PARTIAL.search(text, at) else ""
