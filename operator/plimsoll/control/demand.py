@@ -122,6 +122,11 @@ def _weight(capacity: Capacity, first: Capacity) -> float:
     return 1.0
 
 
+def units_of(role: Role, weight: Mapping[str, float]) -> Mapping[str, float]:
+    """By replica: what it carries, in replicas of the first set."""
+    return {replica.id: weight[each.name] for each in role.sets for replica in each.replicas}
+
+
 def demand_of(signals: Signals, load: LoadMemory) -> Demand:
     return Demand(
         arrivals=arrivals(load, signals.arrivals_per_s, signals.recent_arrivals_per_s),
@@ -180,12 +185,12 @@ def _pool(role: Role, weight: Mapping[str, float]) -> float:
     if len(role.sets) == 1:
         said = [each.kv_tokens for each in role.signals.replicas if each.kv_tokens]
         return sum(said) / len(said) if said else float(role.sets[0].capacity.kv_tokens)
-    owner = {replica.id: each.name for each in role.sets for replica in each.replicas}
+    carries = units_of(role, weight)
     tokens = units = 0.0
     for each in role.signals.replicas:
-        if each.kv_tokens and each.replica in owner:
+        if each.kv_tokens and each.replica in carries:
             tokens += each.kv_tokens
-            units += weight[owner[each.replica]]
+            units += carries[each.replica]
     return tokens / units if units else float(role.sets[0].capacity.kv_tokens)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.control import forecast, prompts
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
-from plimsoll.control.demand import Demand, Load, is_queue, work_seen
+from plimsoll.control.demand import Demand, Load, is_queue, units_of, work_seen
 from plimsoll.control.lateness import ALLOWED, AS_ALLOWED, TWICE
 from plimsoll.control.law import Law
 from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
@@ -165,6 +165,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
             ),
             ttft_s=slo.ttft_p99_s,
             itl_s=slo.itl_p99_s,
+            units=units_of(role, load.weight),
         )
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):

@@ -10,9 +10,11 @@ of what comes, which is seen as well, and the replicas that most connections fou
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Final
 
 from plimsoll.control.copying import replace
@@ -67,6 +69,8 @@ class StepMemory:
 
 
 _NORMAL: Final = NormalDist()
+ALIKE: Final[Mapping[str, float]] = MappingProxyType({})
+"""What replicas carry where each carries as much as any other."""
 NOTHING_SEEN: Final = StepMemory()
 
 
@@ -80,8 +84,10 @@ def learned(
     leaps: bool = False,
     ttft_s: float | None = None,
     itl_s: float | None = None,
+    units: Mapping[str, float] = ALIKE,
 ) -> StepMemory:
-    """The memory with what one more minute showed. `leaps`: the load does, which says nothing of how unevenly requests come at other times."""
+    """The memory with what one more minute showed. `leaps`: the load does, which says nothing of how unevenly requests come at other times.
+    `units`: what each replica carries, in replicas of the set that this is the memory of; one that is not named carries as much."""
     if (share := late_share(signals.latencies.ttft, ttft_s)) is not None:
         late = memory.late.against(ttft_s, TWICE).seen(share)
         calm = memory.late_steady.against(ttft_s, AS_ALLOWED)
@@ -89,14 +95,14 @@ def learned(
     full_s = step_s(most_tokens(memory, capacity), capacity)
     if (share := late_share(signals.latencies.itl, itl_s, full_s)) is not None:
         memory = replace(memory, late_gaps=memory.late_gaps.against(itl_s, AS_ALLOWED).seen(share))
-    if settled and (point := _point(signals)) is not None:
+    if settled and (point := _point(signals, units)) is not None:
         memory = replace(memory, points=memory.points.faded().add(*point))
     if owing:
         return memory
     if not leaps and (lumps := _lumps(signals)) is not None:
         before = _lumps_so_far(memory, capacity)
         memory = replace(memory, lumps=before + SPREAD_WEIGHT * (lumps - before))
-    if (skew := _skew(signals, memory.lumps)) is not None:
+    if (skew := _skew(signals, memory.lumps, units)) is not None:
         memory = replace(memory, skew=memory.skew + SKEW_WEIGHT * (min(SKEW_MOST, skew) - memory.skew))
     return memory
 
@@ -271,8 +277,11 @@ def _planned(capacity: Capacity, budget: int) -> tuple[float, float] | None:
     return tokens * seconds, seconds
 
 
-def _point(signals: Signals) -> tuple[float, float] | None:
-    """Over the five minutes that latencies look back: tokens in a step, and its length, the gap between two tokens."""
+def _point(signals: Signals, units: Mapping[str, float]) -> tuple[float, float] | None:
+    """Over the five minutes that latencies look back: tokens in a step, and its length, the gap between two tokens.
+
+    A replica that carries four times as much takes a quarter of the time for a step as full, so both are those of one that carries one.
+    """
     gaps, prompt = signals.latencies.itl, signals.latencies.prompt
     if gaps is None or prompt is None or not (gaps.trusted and prompt.trusted) or not signals.replicas:
         return None
@@ -281,7 +290,8 @@ def _point(signals: Signals) -> tuple[float, float] | None:
     if not gaps.mean or prompt.mean is None:
         return None
     tokens = gaps.samples + fresh_share(signals) * prompt.mean * prompt.samples
-    return tokens / LATENCY_S / len(signals.replicas) * gaps.mean, gaps.mean
+    carry = sum(units.get(each.replica, 1.0) for each in signals.replicas)
+    return tokens / LATENCY_S / carry * gaps.mean, gaps.mean
 
 
 def _lumps(signals: Signals) -> float | None:
@@ -299,22 +309,25 @@ def _lumps(signals: Signals) -> float | None:
     return sum(said) / len(said) if said else None
 
 
-def _skew(signals: Signals, lumps: float | None) -> float | None:
-    """How much more the busiest replicas compute than the mean one, without the part that is chance: of many replicas some are always the
-    busiest."""
+def _skew(signals: Signals, lumps: float | None, units: Mapping[str, float]) -> float | None:
+    """How much more of what they carry the busiest replicas compute than all do in the mean, without the part that is chance: of many
+    replicas some are always the busiest."""
     said = sorted(
-        each.prompt_tokens + (each.generation_tokens or 0.0)
+        (tokens / carries, tokens, carries)
         for each in signals.replicas
         if each.prompt_tokens is not None and each.span_s >= RATE_S
+        for tokens in (each.prompt_tokens + (each.generation_tokens or 0.0),)
+        for carries in (units.get(each.replica, 1.0),)
     )
-    whole, live = sum(said), len(said)
-    mean = whole / live if said else 0.0
+    whole, live = sum(tokens for _, tokens, _ in said), len(said)
+    mean = whole / sum(carries for *_, carries in said) if said else 0.0
     if live < 2 or mean <= 0:
         return None
-    reach = accumulate(reversed(said))
+    reach = accumulate(tokens for _, tokens, _ in reversed(said))
     busiest = 1 + next(place for place, tokens in enumerate(reach) if tokens >= BUSY_SHARE * whole)
     chance = (
         sum(_NORMAL.inv_cdf((live - place - 0.375) / (live + 0.25)) for place in range(busiest)) / busiest
     )
-    beyond = sum(said[-busiest:]) / busiest - chance * math.sqrt((lumps or 0.0) * mean)
-    return max(1.0, beyond / mean)
+    carried = sum(carries for *_, carries in said[-busiest:])
+    by_chance = chance * math.sqrt((lumps or 0.0) * mean * busiest / carried)
+    return max(1.0, (sum(tokens for _, tokens, _ in said[-busiest:]) / carried - by_chance) / mean)

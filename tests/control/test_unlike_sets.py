@@ -1,0 +1,120 @@
+"""Sets that carry unlike loads: what is learned of the first, and what is counted in replicas of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.control import prompts
+from plimsoll.control.demand import load_of
+from plimsoll.control.latencies import Latencies, Spread
+from plimsoll.control.law import LAW
+from plimsoll.control.learning import learned
+from plimsoll.control.memory import RoleMemory
+from plimsoll.control.prompts import StepMemory
+from plimsoll.control.situation import Capacity, Role
+from tests.control.situations import NOW, SLO, known, replicas, saying, serving, signals, situation, spread
+
+BUDGET, PROMPT, ANSWER = 8192, 1700, 300
+FASTER = 4
+"""Times as much as one of the small set carries is what one of the large set does."""
+SMALL = Capacity(
+    kv_tokens=400_000,
+    max_num_seqs=256,
+    concurrency=100,
+    requests_per_second=8.0,
+    input_tokens=PROMPT,
+    output_tokens=ANSWER,
+    max_batched_tokens=BUDGET,
+)
+LARGE = replace(
+    SMALL,
+    kv_tokens=FASTER * SMALL.kv_tokens,
+    max_num_seqs=FASTER * 256,
+    concurrency=FASTER * 100,
+    requests_per_second=FASTER * 8.0,
+)
+STEP_S, TOKEN_S = 0.010, 50e-6
+REALLY = BUDGET / (STEP_S + TOKEN_S * BUDGET)
+"""Tokens a second of a small one's full steps."""
+
+
+def together(tokens: float, small: int, large: int, *, first: str = "small", even: bool = False) -> Role:
+    """Each small one computes so many tokens a second; a large one as many times more as it is faster, or as many where requests come `even`."""
+    load = [1.0] * small + [1.0 if even else float(FASTER)] * large
+    gap_s = [STEP_S / (1 - TOKEN_S * tokens)] * small + [STEP_S / FASTER / (1 - TOKEN_S * tokens)] * large
+    each_s = tokens / (PROMPT + ANSWER)
+    said = [
+        replace(
+            saying(
+                1,
+                inflight=each_s * share * ANSWER * gap,
+                rate=each_s * share,
+                prompt_tokens=each_s * share * 120 * PROMPT,
+                generation_tokens=each_s * share * 120 * ANSWER,
+            )[0],
+            replica=f"pod-{place:03}",
+        )
+        for place, (share, gap) in enumerate(zip(load, gap_s, strict=True))
+    ]
+    ended = 300 * each_s * sum(load)
+    mean = sum(share * gap for share, gap in zip(load, gap_s, strict=True)) / sum(load)
+    latencies = Latencies(
+        ttft=spread(0.3, ended),
+        itl=replace(spread(0.05), mean=mean, samples=ended * ANSWER),
+        prompt=_just(PROMPT, ended),
+        output=_just(ANSWER, ended),
+    )
+    sets = {
+        "small": serving(small, name="small", pool="l4", capacity=SMALL),
+        "large": serving(name="large", capacity=LARGE, replicas=replicas(large, first=small)),
+    }
+    ordered = [sets.pop(first), *sets.values()]
+    said_by_all = replace(signals(small + large), replicas=tuple(said), latencies=latencies)
+    return situation(said_by_all, *(each for each in ordered if each.replicas)).roles[0]
+
+
+def _just(tokens: float, samples: float) -> Spread:
+    return Spread(p50=tokens, p95=tokens, p99=tokens, worst=tokens, mean=tokens, samples=samples)
+
+
+def taught(minutes: Sequence[Role]) -> tuple[RoleMemory, StepMemory]:
+    memory, now = known(ready=minutes[0].signals.live, since=NOW - 9000).of("serve"), NOW
+    for role in minutes:
+        load = load_of(role, memory, now=now, lead_s=180, law=LAW, slo=SLO)
+        memory, now = learned(memory, role, load, slo=SLO, now=now), now + 60
+    return memory, memory.learnt_of(minutes[0].sets[0]).steps
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "first", "really"),
+    [
+        (4, 0, "small", REALLY),
+        (2, 2, "small", REALLY),
+        (1, 3, "small", REALLY),
+        (2, 2, "large", FASTER * REALLY),
+    ],
+    ids=["alone", "beside as many large ones", "beside more large ones", "as the second set"],
+)
+def test_what_a_replica_of_the_first_set_computes_is_learned_beside_those_that_compute_more(
+    small: int, large: int, first: str, really: float
+) -> None:
+    minutes = [
+        together(tokens, small, large, first=first)
+        for tokens in (4000, 6000, 8000, 10_000)
+        for _ in range(60)
+    ]
+    _, steps = taught(minutes)
+    most = prompts.most_tokens(steps, minutes[0].sets[0].capacity)
+    assert most == pytest.approx(really, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("even", "skew"), [(False, 1.0), (True, prompts.SKEW_MOST)], ids=["by what they carry", "evenly"]
+)
+def test_the_busiest_replica_is_the_one_that_has_most_of_what_it_carries(even: bool, skew: float) -> None:
+    """A large one that computes four times as much is as busy as a small one, and one that computes as much is not."""
+    _, steps = taught([together(6000, 2, 2, even=even)] * 200)
+    assert steps.skew == pytest.approx(skew, abs=0.03)
