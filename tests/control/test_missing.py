@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll import names
 from plimsoll.control.scaling import decide
-from plimsoll.control.situation import NO_LIMITS, Bounds, Situation, Zero
-from tests.control.situations import NOW, after, known, serving, signals, situation, ticks
+from plimsoll.control.situation import NO_LIMITS, Bounds, ReplicaState, Situation, Zero
+from tests.control.situations import NOW, after, known, replicas, serving, signals, situation, ticks
 
 WORDS = frozenset({"kv_fraction", "finished", "preemptions", "ttft", "itl"})
 ABSENT: dict[str, tuple[dict[str, Any], str]] = {
@@ -137,3 +137,52 @@ def test_what_came_before_an_outage_is_not_forecast_after_it(dark_s):
     alone = ticks(calm, 2, memory=known())
     assert memory.of("serve").load.level == alone.memory.of("serve").load.level == pytest.approx(1.0)
     assert memory.of("serve").load.trend == 0.0
+
+
+def starting_beside(speak: int, ready: int = 4, starting: int = 4, **told: Any) -> Situation:
+    """Some of those that serve say what they have to do; further ones are on their way. No window has asked for these."""
+    there = (*replicas(ready), *replicas(starting, ReplicaState.NODE_COMING, age=1000, first=ready))
+    said = signals(speak, live=ready, **{"inflight": 33, "rate": 2.0, "kv": 0.3, **told})
+    return situation(said, serving(replicas=there))
+
+
+@pytest.mark.parametrize(
+    ("speak", "told", "left", "why"),
+    [
+        (4, {}, 4, None),
+        (3, {}, 8, "the 4 left would be 66% full, above 60%"),
+        (2, {}, 8, "the 4 left would be 66% full, above 60%"),
+        (3, {"inflight": 10, "rate": 0.7}, 4, None),
+        (2, {"inflight": 10, "rate": 0.7}, 4, None),
+    ],
+    ids=[
+        "all speak, and these are enough",
+        "one does not, so it is full",
+        "two do not, so they are full",
+        "one does not, and the others are calm without it",
+        "two do not, and the others are calm without them",
+    ],
+)
+def test_replicas_that_start_stay_where_those_that_do_not_say_how_full_they_are_may_need_them(
+    speak: int, told: dict[str, Any], left: int, why: str | None
+) -> None:
+    memory = known(ready=4, up_at=NOW - 4000, wishes=((NOW - 100, 2.6),))
+    decision = ticks(starting_beside(speak, **told), 1, memory=memory)
+    assert decision.replicas == left, decision.roles[0].message
+    assert why is None or why in decision.roles[0].message
+
+
+@pytest.mark.parametrize("starting", [0, 4])
+def test_no_replica_goes_where_fewer_than_half_say_how_many_requests_they_have(starting: int) -> None:
+    asked = starting_beside(1, starting=starting, inflight=1, rate=0.1, kv=0.01)
+    mute = [
+        replace(asked.roles[0].signals.replicas[0], replica=f"pod-{i:03}", waiting=None) for i in (1, 2, 3)
+    ]
+    said = replace(asked.roles[0].signals, replicas=(*asked.roles[0].signals.replicas, *mute))
+    decision = ticks(
+        replace(asked, roles=(replace(asked.roles[0], signals=said),)),
+        1,
+        memory=known(ready=4, up_at=NOW - 4000, wishes=((NOW - 100, 1.0),)),
+    )
+    assert decision.replicas == 4 + starting
+    assert "only 1 of 4 ready replicas say how many requests they have" in decision.roles[0].message

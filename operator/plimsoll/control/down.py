@@ -17,7 +17,7 @@ from plimsoll.control.memory import RoleMemory
 from plimsoll.control.need import Asked, whole_replicas
 from plimsoll.control.pools import shrunk, spare
 from plimsoll.control.signals import LATENCY_S
-from plimsoll.control.situation import Situation
+from plimsoll.control.situation import ServingSet, Situation
 from plimsoll.control.telling import long, not_over
 from plimsoll.control.turn import Turn
 
@@ -63,7 +63,7 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
         more = there > least
         return Down(replicas=turn.told, why_not=wanted if more else f"{least} is the least", early=more)
     fewer = shrunk(role, load.weight, count, least).replicas
-    after = sum(min(fewer[each.name], each.ready) * load.weight[each.name] for each in role.sets)
+    after = sum(_serving(each, fewer[each.name], load) * load.weight[each.name] for each in role.sets)
     latencies = _latencies(turn, asked.memory, load.holds.longest_s)
     early = _timing(turn, asked.memory, window, asked.need.lead_s)
     objection = (
@@ -73,6 +73,12 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     return Down(
         replicas=turn.told if objection else fewer, why_not=objection, early=early is not None, passed=passed
     )
+
+
+def _serving(each: ServingSet, left: int, load: Load) -> int:
+    """How many of those that are left serve. Where some that do, do not say how full they are, nobody knows whether those that start are needed
+    beside them, so these count too."""
+    return left if load.missing else min(left, each.ready)
 
 
 def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str | None:
@@ -96,6 +102,8 @@ def _missing(turn: Turn) -> str | None:
     for as long as latencies look back, or too little has ended for a p99, none of them counts as missing.
     """
     role, signals, slo = turn.role, turn.role.signals, turn.situation.slo
+    if 0 < (spoke := signals.live - signals.silent) < turn.law.coverage_least * signals.live:
+        return f"only {spoke} of {signals.live} ready replicas say how many requests they have"
     worked = bool(signals.most("inflight_most"))
     finished, tokens = signals.sum("finished"), signals.sum("generation_tokens")
     judged = (signals.rate("finished") or 0.0) * LATENCY_S >= ENOUGH
@@ -201,7 +209,7 @@ def _alarm(turn: Turn, latencies: Iterable[Latency]) -> str | None:
 
 def _calm(latencies: Iterable[Latency], load: Load, *, after: float, law: Law) -> str | None:
     """Why nothing may go: the `after` replicas that are left would be too full, too busy or too slow; None where they would be calm."""
-    if after >= load.supply.ready:
+    if after >= load.supply.ready and not load.missing:
         return None
     full = _full(load, after)
     if full is None:
