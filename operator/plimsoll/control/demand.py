@@ -16,7 +16,7 @@ from plimsoll.control.curve import Curve, curve_of, planned_point, work_of
 from plimsoll.control.forecast import arrivals
 from plimsoll.control.law import Law
 from plimsoll.control.memory import Learnt, LoadMemory, RoleMemory
-from plimsoll.control.signals import RECENT_S, Signals
+from plimsoll.control.signals import RECENT_S, ReplicaSignals, Signals
 from plimsoll.control.situation import NO_LIMITS, Capacity, ReplicaState, Role, ServingSet, Slo
 from plimsoll.values import light
 
@@ -127,6 +127,14 @@ def units_of(role: Role, weight: Mapping[str, float]) -> Mapping[str, float]:
     return {replica.id: weight[each.name] for each in role.sets for replica in each.replicas}
 
 
+def firsts(role: Role) -> tuple[ReplicaSignals, ...]:
+    """What replicas of the first set say."""
+    if len(role.sets) == 1:
+        return role.signals.replicas
+    ours = {replica.id for replica in role.sets[0].replicas}
+    return tuple(each for each in role.signals.replicas if each.replica in ours)
+
+
 def demand_of(signals: Signals, load: LoadMemory) -> Demand:
     return Demand(
         arrivals=arrivals(load, signals.arrivals_per_s, signals.recent_arrivals_per_s),
@@ -141,7 +149,7 @@ def demand_of(signals: Signals, load: LoadMemory) -> Demand:
 
 def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -> Carried:
     signals, capacity = role.signals, role.sets[0].capacity
-    slots = max([each.max_num_seqs for each in signals.replicas if each.max_num_seqs], default=None)
+    slots = max([each.max_num_seqs for each in firsts(role) if each.max_num_seqs], default=None)
     most = float(slots or capacity.max_num_seqs)
     known = learnt.concurrency if learnt.concurrency is not None else capacity.concurrency
     full = prompts.most_tokens(learnt.steps, capacity)

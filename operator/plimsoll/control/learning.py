@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.control import forecast, prompts
 from plimsoll.control.copying import replace
 from plimsoll.control.curve import Points, measured, work_of
-from plimsoll.control.demand import Demand, Load, is_queue, units_of, work_seen
+from plimsoll.control.demand import Demand, Load, firsts, is_queue, units_of, work_seen
 from plimsoll.control.lateness import ALLOWED, AS_ALLOWED, TWICE
 from plimsoll.control.law import Law
 from plimsoll.control.memory import STARTS_KEPT, Learnt, RoleMemory
@@ -189,10 +189,7 @@ def _most(before: float | None, load: Load, role: Role) -> float | None:
 
     Where only a few of the replicas have a queue, they met the heaviest requests, so what they show weighs the less.
     """
-    work, replicas = work_seen(role.signals), role.signals.replicas
-    if len(role.sets) > 1:
-        ours = {replica.id for replica in role.sets[0].replicas}
-        replicas = tuple(each for each in replicas if each.replica in ours)
+    work, replicas = work_seen(role.signals), firsts(role)
     full = [
         done / each.span_s
         for each in replicas
