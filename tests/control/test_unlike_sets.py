@@ -15,7 +15,19 @@ from plimsoll.control.learning import learned
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.prompts import StepMemory
 from plimsoll.control.situation import Capacity, Role
-from tests.control.situations import NOW, SLO, known, replicas, saying, serving, signals, situation, spread
+from tests.control.situations import (
+    NOW,
+    SLO,
+    by_set,
+    known,
+    replicas,
+    saying,
+    serving,
+    signals,
+    situation,
+    spread,
+    ticks,
+)
 
 BUDGET, PROMPT, ANSWER = 8192, 1700, 300
 FASTER = 4
@@ -142,3 +154,43 @@ def test_a_replica_of_the_first_set_runs_as_many_requests_at_once_as_its_own_eng
     role = replace(role, sets=unpredicted, signals=replace(role.signals, replicas=said))
     load = load_of(role, RoleMemory(), now=NOW, lead_s=180, law=LAW)
     assert load.holds.by_limits == carries
+
+
+@pytest.mark.parametrize(
+    ("first", "silent", "missing"),
+    [
+        ("small", (0,), 1),
+        ("small", (2,), FASTER),
+        ("small", (1, 2, 3), 1 + 2 * FASTER),
+        ("large", (0,), 1 / FASTER),
+        ("large", (2, 3), 2),
+    ],
+    ids=[
+        "a small one",
+        "a large one",
+        "one of both, and another",
+        "a small one of large ones",
+        "all large ones",
+    ],
+)
+def test_who_does_not_say_how_full_it_is_is_missing_with_what_it_carries(
+    first: str, silent: tuple[int, ...], missing: float
+) -> None:
+    role = together(4000, 2, 2, first=first)
+    said = tuple(
+        replace(one, waiting=None) if place in silent else one
+        for place, one in enumerate(role.signals.replicas)
+    )
+    for replicas_left in (said, tuple(one for one in said if one.waiting is not None)):
+        mute = replace(role, signals=replace(role.signals, replicas=replicas_left))
+        assert load_of(mute, RoleMemory(), now=NOW, lead_s=180, law=LAW).missing == missing
+
+
+def test_no_replica_goes_while_a_large_one_does_not_say_how_full_it_is_and_small_ones_could_not_carry_it() -> (
+    None
+):
+    role = together(4000, 4, 1)
+    said = tuple(one for one in role.signals.replicas if one.replica != "pod-004")
+    asked = situation(replace(role.signals, replicas=said), *role.sets)
+    decision = ticks(asked, 1, memory=known(ready=5, wishes=((NOW - 100, 6.5),)))
+    assert by_set(decision) == {"small": 4, "large": 1}, decision.roles[0].message

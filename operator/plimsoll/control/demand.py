@@ -238,6 +238,19 @@ def supply_of(
     return Supply(ready=ready, counted=counted)
 
 
+def _missing(role: Role, weight: Mapping[str, float]) -> float:
+    if len(role.sets) == 1 or not role.signals.silent:
+        return float(role.signals.silent)
+    spoke = {each.replica for each in role.signals.replicas if each.speaks}
+    silent = (
+        weight[each.name]
+        for each in role.sets
+        for replica in each.replicas
+        if replica.state is ReplicaState.READY and replica.id not in spoke
+    )
+    return sum(silent, 0.0)
+
+
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
@@ -247,8 +260,8 @@ class Load:
     holds: Carried
     supply: Supply
     weight: Mapping[str, float]
-    missing: int
-    """Ready replicas that do not say how many requests they have."""
+    missing: float
+    """Ready replicas that do not say how many requests they have, in replicas of the first set."""
     counts: bool = False
     """Whether engines count the requests that end, so that a rate of arrivals is known from the second look on."""
 
@@ -263,6 +276,6 @@ def load_of(
         holds=carried(role, memory.learnt_of(role.sets[0]), weight, slo),
         supply=supply_of(role, weight, now, credit_s=starts * lead_s, unplaced_s=law.unplaced_s),
         weight=weight,
-        missing=role.signals.silent,
+        missing=_missing(role, weight),
         counts="finished" in role.exports,
     )

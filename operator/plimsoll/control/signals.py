@@ -68,6 +68,11 @@ class ReplicaSignals:
     def inflight(self) -> float | None:
         return _together(self.running, self.waiting)
 
+    @property
+    def speaks(self) -> bool:
+        """Whether it says how many requests it has."""
+        return self.running is not None and self.waiting is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
@@ -95,8 +100,7 @@ class Signals:
     @cached_property
     def silent(self) -> int:
         """How many ready replicas do not say how many requests they have, with a fresh sample or without one."""
-        told = [each for each in self.replicas if each.running is not None and each.waiting is not None]
-        return self.live - len(told)
+        return self.live - len([each for each in self.replicas if each.speaks])
 
     def _said(self, name: str) -> list[float]:
         """One figure, of the replicas that say it."""
