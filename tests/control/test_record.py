@@ -116,10 +116,11 @@ def test_what_was_timed_begins_anew_after_a_spec_that_could_not_be_read(
     away_s: float, begins_anew: bool
 ) -> None:
     """A longer time is a jump of the clock to whoever decides next, which moves a retune's deadline too."""
-    role = RoleMemory(begun=NOW - 900, seen=NOW - away_s, over_since=NOW - 300, wishes=((NOW, 3.0),))
+    role = RoleMemory(begun=NOW - 900, seen=NOW - away_s, over_since=NOW - 300, wishes=((NOW - 60, 3.0),))
     before = Record(memory=Memory(roles={"serve": role}))
     after = before.unwatched(NOW, jump_s=600.0).memory.of("serve")
-    assert (after.over_since is None, after.wishes == (), after.begun == NOW) == (begins_anew,) * 3
+    anew = after.over_since is None, after.wishes == ((NOW, 3.0),), after.begun == NOW
+    assert anew == (begins_anew,) * 3
 
 
 @pytest.mark.parametrize("away_s", [120.0, 3600.0])

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Memory
 from plimsoll.control.record import Record
 from plimsoll.control.scaling import decide
 from plimsoll.control.situation import Bounds, Situation
+from plimsoll.control.wish import standing
 from tests.control.situations import NOW, WIDE, after, known, serving, signals, situation
 
 HELD = {
@@ -92,3 +94,26 @@ def test_a_queue_at_a_first_look_is_paid_back_and_not_given_replicas_of_its_own(
     need = after(*[seen] * 2, memory=known(ready=1)).roles[0].need
     assert need is not None
     assert need.running == pytest.approx(wanted, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("looks", "asked"), [(1, 7), (29, 7), (31, 5)], ids=["one look", "nearly a window", "a whole window"]
+)
+@pytest.mark.parametrize(
+    "away_s", [0.0, 60.0, 4000.0], ids=["no restart", "a restart", "a jump of the clock"]
+)
+def test_what_a_plan_has_no_gpus_for_stays_asked_for_until_a_whole_window_asked_for_less(
+    away_s: float, looks: int, asked: int
+) -> None:
+    """The plan has five of seven that were wished, and a dip comes with the restart."""
+    full, dip = (situation(signals(5, kv=kv, rate=1.0), serving(5, wanted=5)) for kv in (0.95, 0.55))
+    memory, now, wish = known(ready=5), NOW, 5
+    for tick in range(20 + looks):
+        if tick == 20 and away_s:
+            now += away_s
+            memory = Record(memory=memory).unwatched(now, LAW.jump_s).memory
+        seen = full if tick < 20 else dip
+        decision = decide(now=now, situation=seen, memory=memory)
+        memory, now = decision.memory, now + 15
+        wish = standing(wish, decision.roles[0], memory.of("serve"), WIDE)
+    assert wish == asked

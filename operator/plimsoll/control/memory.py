@@ -167,8 +167,9 @@ class RoleMemory:
     def blinded(self, now: float) -> RoleMemory:
         """The memory after a time that nobody watched.
 
-        Nobody knows whether fewer replicas would have done in it, or whether what was so before it went on: both begin anew. The load
-        from before says nothing about now, and forecasts for that time cannot be judged.
+        Nobody knows whether fewer replicas would have done in it, or whether what was so before it went on: both begin anew, and what was wished
+        stays so until a whole window has asked for less. The load from before says nothing about now, and forecasts for that time cannot
+        be judged.
         """
         load = replace(self.load, at=None, level=0.0, trend=0.0, stepped_at=None, expected=())
         return replace(
@@ -178,7 +179,7 @@ class RoleMemory:
             slow_since=None,
             owing_since=None,
             wanted=None,
-            wishes=(),
+            wishes=((now, self.most_wished),) if self.wishes else (),
             load=load,
         )
 
