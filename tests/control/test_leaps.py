@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.control.demand import Demand, load_of
-from plimsoll.control.forecast import RECORD_LEAST, expecting, forecast, leaps, observed, sure
+from plimsoll.control.forecast import EXPECTED_KEPT, RECORD_LEAST, expecting, forecast, leaps, observed, sure
 from plimsoll.control.law import LAW
 from plimsoll.control.memory import LoadMemory
 from plimsoll.control.need import asked
@@ -41,7 +41,7 @@ def watched(load, seconds, *, lead=LEAD_S):
         memory = observed(memory, float(at), steady, recent)
         coming = forecast(memory, float(at), lead)
         assert coming is not None
-        memory = expecting(memory, at + lead, coming)
+        memory = expecting(memory, at, lead, coming)
         seen.append((at, memory, coming, sure(memory, coming, TWICE)))
     return seen
 
@@ -138,3 +138,18 @@ def test_a_load_that_leaps_faster_than_replicas_start_is_given_what_its_upper_le
     assert max(count for _, _, count in told.actions) <= math.ceil(HIGH / BEST_RATE) + 2
     assert len(told.actions) <= 8
     assert told.cluster.attained() >= 0.999
+
+
+@pytest.mark.parametrize("lead_s", [60.0, 900.0, 2300.0, 2460.0, 3780.0, 9000.0])
+def test_forecasts_are_judged_however_long_a_start_takes_and_no_more_of_them_are_kept(lead_s: float) -> None:
+    """A node that takes an hour to make is looked ahead for by more than an hour."""
+    memory, most = LoadMemory(), 0
+    for look in range(int(6 * lead_s / 15)):
+        at = 15.0 * look
+        memory = observed(memory, at, 15.0 if at % 8000 < 4000 else 5.0, None)
+        coming = forecast(memory, at, lead_s)
+        assert coming is not None
+        memory = expecting(memory, at, lead_s, coming)
+        most = max(most, len(memory.expected))
+    assert memory.surprise is not None
+    assert most <= EXPECTED_KEPT

@@ -31,7 +31,9 @@ NEWER: Final = 0.5
 """Weight of the newest day in the profile."""
 DAILY_MOST: Final = 3.0
 EXPECTED_EVERY_S: Final = 60.0
+"""At least between two forecasts that are judged."""
 EXPECTED_KEPT: Final = 40
+"""Forecasts that are not due yet: all of a start-up of 40 minutes. The memory has to stay small, so for a longer one they lie further apart."""
 MOST_S: Final = 21_600.0
 """In which the most that was seen comes to count for a third."""
 RECORD_LEAST: Final = 1.25
@@ -83,9 +85,10 @@ def forecast(load: LoadMemory, now: float, ahead: float) -> float | None:
     return max(load.level, straight, load.level * _daily(load, now, ahead))
 
 
-def expecting(load: LoadMemory, due: float, rate: float) -> LoadMemory:
-    """Remember a forecast, to judge it when its time has come."""
-    if load.expected and due - load.expected[-1][0] < EXPECTED_EVERY_S:
+def expecting(load: LoadMemory, now: float, ahead: float, rate: float) -> LoadMemory:
+    """Remember a forecast, to judge it when its time has come. They are so far apart that none has to be forgotten before."""
+    due, apart = now + ahead, max(EXPECTED_EVERY_S, ahead / EXPECTED_KEPT)
+    if load.expected and due - load.expected[-1][0] < apart:
         return load
     return replace(load, expected=(*load.expected, (due, rate, max(rate, load.most)))[-EXPECTED_KEPT:])
 

@@ -69,7 +69,7 @@ def asked(
         # Latencies look back five minutes, and more replicas might have cured those of a queue that was there then.
         told = _unattainable(role, ratio)
     coming = forecast.forecast(memory.load, now, lead)
-    memory, predicted = _predicted(memory, load, coming, due=now + lead, law=law)
+    memory, predicted = _predicted(memory, load, coming, now=now, lead=lead, law=law)
     need = Need(
         tokens=None if holds.by_pool is None else _needed(load, holds.by_pool, law),
         running=_needed(load, holds.by_limits, law),
@@ -206,12 +206,12 @@ def _curable(role: Role, law: Law) -> bool:
 
 
 def _predicted(
-    memory: RoleMemory, load: Load, coming: float | None, *, due: float, law: Law
+    memory: RoleMemory, load: Load, coming: float | None, *, now: float, lead: float, law: Law
 ) -> tuple[RoleMemory, float | None]:
     demand, holds = load.demand, load.holds
     if coming is None or demand.arrivals is None:
         return memory, None
-    memory = replace(memory, load=forecast.expecting(memory.load, due, coming))
+    memory = replace(memory, load=forecast.expecting(memory.load, now, lead, coming))
     if holds.curve is None:
         return memory, None
     calm = holds.curve.rate(law.forecast_target * holds.least)
