@@ -186,3 +186,46 @@ def test_no_replica_goes_where_fewer_than_half_say_how_many_requests_they_have(s
     )
     assert decision.replicas == 4 + starting
     assert "only 1 of 4 ready replicas say how many requests they have" in decision.roles[0].message
+
+
+@pytest.mark.parametrize(
+    ("figure", "told", "watched_s", "after"),
+    [
+        ("none", {}, 3600, 3),
+        ("ttft", {}, 3600, 4),
+        ("itl", {}, 3600, 4),
+        ("ttft", {"rate": 0.01}, 3600, 3),
+        ("ttft", {}, 30, 3),
+    ],
+    ids=[
+        "all is known",
+        "first tokens are not",
+        "gaps are not",
+        "hardly a request ends",
+        "not asked for yet",
+    ],
+)
+def test_somewhat_more_than_there_is_starts_nothing_only_where_it_is_known_that_nothing_is_late(
+    figure: str, told: dict[str, Any], watched_s: float, after: int
+) -> None:
+    asked = lacking(figure, **{"inflight": 20, "inflight_most": 20.0, "kv": 0.74, "rate": 1.0, **told})
+    decision = ticks(asked, 2, memory=known(ready=3, begun=NOW - watched_s))
+    assert decision.replicas == after, decision.roles[0].message
+    assert ("while nothing is late" in decision.roles[0].message) is (after == 3)
+
+
+@pytest.mark.parametrize(
+    ("figure", "told", "since"),
+    [
+        ("ttft", {"ttft": 9.0}, NOW - 300),
+        ("ttft", {"ttft": 9.0, "rate": 0.01}, None),
+        ("none", {"ttft": 0.5}, None),
+        ("none", {"ttft": 9.0}, NOW - 300),
+    ],
+    ids=["not known", "hardly a request ends", "in time", "late"],
+)
+def test_a_look_that_does_not_know_how_late_first_tokens_are_does_not_take_them_for_in_time(
+    figure: str, told: dict[str, Any], since: float | None
+) -> None:
+    decision = ticks(lacking(figure, **told), 1, memory=known(ready=3, slow_since=NOW - 300))
+    assert decision.memory.of("serve").slow_since == since

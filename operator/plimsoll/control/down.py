@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 
 from plimsoll.control import prompts
 from plimsoll.control.demand import Load
-from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.need import Asked, whole_replicas
+from plimsoll.control.need import Asked, unsaid, whole_replicas
 from plimsoll.control.pools import shrunk, spare
-from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import ServingSet, Situation
 from plimsoll.control.telling import long, not_over
 from plimsoll.control.turn import Turn
@@ -101,14 +99,10 @@ def _missing(turn: Turn) -> str | None:
     Some counters appear only with the first request that they count, and an empty histogram has no quantiles. So where nothing has run
     for as long as latencies look back, or too little has ended for a p99, none of them counts as missing.
     """
-    role, signals, slo = turn.role, turn.role.signals, turn.situation.slo
+    role, signals = turn.role, turn.role.signals
     if 0 < (spoke := signals.live - signals.silent) < turn.law.coverage_least * signals.live:
         return f"only {spoke} of {signals.live} ready replicas say how many requests they have"
     worked = bool(signals.most("inflight_most"))
-    finished, tokens = signals.sum("finished"), signals.sum("generation_tokens")
-    judged = (signals.rate("finished") or 0.0) * LATENCY_S >= ENOUGH
-    # An answer of one token has no gap.
-    spoke = tokens is not None and finished is not None and tokens >= 2 * finished
     for figure, said, expected, what in (
         (
             "kv_fraction",
@@ -116,19 +110,13 @@ def _missing(turn: Turn) -> str | None:
             any(each.capacity.kv_tokens for each in role.sets),
             "how much of its pool is in use",
         ),
-        ("finished", finished, worked, "how many requests end"),
+        ("finished", signals.sum("finished"), worked, "how many requests end"),
         ("preemptions", signals.sum("preemptions"), worked, "whether requests are preempted"),
-        ("ttft", signals.latencies.ttft, judged and slo.ttft_p99_s, "when first tokens come"),
-        (
-            "itl",
-            signals.latencies.itl,
-            judged and spoke and slo.itl_p99_s,
-            "how long gaps between tokens are",
-        ),
     ):
         if said is None and expected and figure in role.exports:
             return f"no replica says {what}"
-    return None
+    latency = unsaid(role, turn.situation.slo)
+    return None if latency is None else f"no replica says {latency}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from plimsoll.control.copying import replace
 from plimsoll.control.decision import Need, Told
 from plimsoll.control.demand import Load, is_queue
 from plimsoll.control.laggard import laggard
+from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
 from plimsoll.control.learning import is_borne, is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
@@ -53,10 +54,11 @@ def asked(
     """What the load asks for, with everything that is told about it and remembered of it."""
     holds = load.holds
     ratio, lead = ratio_of(role.signals, slo, most_s=holds.longest_s), lead_s(memory, role, law)
-    memory = _slow(memory, ratio, now)
-    lasted = memory.slow_since is not None and now - memory.slow_since >= _slow_s(
-        role, memory, load, slo, law
-    )
+    unknown = unsaid(role, slo) is not None
+    slow = ratio is not None and ratio > 1
+    memory = _slow(memory, slow=slow, unknown=unknown, now=now)
+    since = memory.slow_since if slow else None
+    lasted = since is not None and now - since >= _slow_s(role, memory, load, slo, law)
     curable = _curable(role, law)
     # Without gaps that no number of replicas would shorten: they break their limit, and ask for nothing.
     pressing = ratio_of(role.signals, slo, holds.gap_s, holds.longest_s)
@@ -82,7 +84,9 @@ def asked(
     wanted, panic = max((value for value in views if value is not None), default=None), _panic(role, law)
     rises = coming is not None and coming > (1 + law.up_beyond) * memory.load.level
     late = load.demand.owing or (pressing is not None and pressing > 1)
-    presses = panic or rises or late
+    # Who has just begun to look has not asked for every histogram yet.
+    watched = memory.begun is not None and now - memory.begun >= LATENCY_S
+    presses = panic or rises or late or (unknown and watched)
     return Asked(
         need=need,
         wanted=wanted,
@@ -177,10 +181,30 @@ def _awaited(memory: RoleMemory, load: Load, *, lead: float, now: float, law: La
     return begun is not None and now - begun < law.credit_starts * lead and supply.counted > supply.ready
 
 
-def _slow(memory: RoleMemory, ratio: float | None, now: float) -> RoleMemory:
-    if ratio is None or ratio <= 1:
-        return memory if memory.slow_since is None else replace(memory, slow_since=None)
-    return memory if memory.slow_since is not None else replace(memory, slow_since=now)
+def unsaid(role: Role, slo: Slo) -> str | None:
+    """What no replica says of a promised latency, though so many requests ended that there would be a p99; None where nothing lacks."""
+    signals, latencies = role.signals, role.signals.latencies
+    if latencies.ttft is not None and latencies.itl is not None:
+        return None
+    if (signals.rate("finished") or 0.0) * LATENCY_S < ENOUGH:
+        return None
+    finished, tokens = signals.sum("finished"), signals.sum("generation_tokens")
+    # An answer of one token has no gap.
+    spoke = tokens is not None and finished is not None and tokens >= 2 * finished
+    for figure, said, promised, what in (
+        ("ttft", latencies.ttft, slo.ttft_p99_s, "when first tokens come"),
+        ("itl", latencies.itl, spoke and slo.itl_p99_s, "how long gaps between tokens are"),
+    ):
+        if said is None and promised and figure in role.exports:
+            return what
+    return None
+
+
+def _slow(memory: RoleMemory, *, slow: bool, unknown: bool, now: float) -> RoleMemory:
+    """A look that does not know ends nothing."""
+    if slow == (memory.slow_since is not None) or (unknown and not slow):
+        return memory
+    return replace(memory, slow_since=now if slow else None)
 
 
 def _slow_s(role: Role, memory: RoleMemory, load: Load, slo: Slo, law: Law) -> float:
