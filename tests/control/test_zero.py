@@ -8,6 +8,8 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.control.idle import last_asked, wake_of
+from plimsoll.control.latencies import Latencies
+from plimsoll.control.memory import LoadMemory
 from plimsoll.control.scaling import decide
 from plimsoll.control.situation import Bounds, ReplicaState, Situation, Zero
 from tests.control.situations import NOW, after, known, replicas, serving, signals, situation
@@ -236,3 +238,22 @@ def test_where_all_that_waits_will_be_paid_back_none_that_comes_is_taken_away() 
     sets = (replace(asked.roles[0].sets[0], wanted=4),)
     more = replace(asked, roles=(replace(asked.roles[0], sets=sets),))
     assert after(*[more] * 200, memory=known(ready=0)).replicas == 4
+
+
+@pytest.mark.parametrize("asleep_s", [3600.0, 8 * 3600.0])
+def test_a_deployment_that_wakes_is_as_bursty_and_as_foreseeable_as_it_was_before(asleep_s: float):
+    """What nobody asked in its sleep is neither a calm nor a forecast that was passed."""
+    learned = LoadMemory(
+        at=NOW - 15, level=2.0, burstiness=6.0, surprise=1.1, record=1.1, expected=((NOW + 600, 2.0, 3.0),)
+    )
+    memory, now, bounds = known(ready=0, load=learned), NOW, Bounds(min=0, max=20)
+    nobody = replace(signals(0), latencies=Latencies())
+    for waiting in (*[0.0] * int(asleep_s // 300), 3.0):
+        asleep = situation(nobody, serving(0), bounds=bounds, zero=Zero(waiting=waiting))
+        decision = decide(now=now, situation=asleep, memory=memory)
+        memory, now = decision.memory, now + 300
+    assert decision.roles[0].reason == "Woken"
+    awake = situation(signals(1, rate=2.0), serving(1), bounds=bounds, zero=Zero(waiting=0.0))
+    load = decide(now=now, situation=awake, memory=memory).memory.of("serve").load
+    assert (load.burstiness, load.surprise, load.record) == (6.0, 1.1, 1.1)
+    assert load.level == pytest.approx(2.0)

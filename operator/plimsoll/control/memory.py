@@ -54,6 +54,11 @@ class LoadMemory:
     rush: float = 0.0
     """The same in half a minute."""
 
+    def unwatched(self) -> LoadMemory:
+        """After a time in which nobody saw what arrives: the load from before says nothing about now, and forecasts for that time cannot be
+        judged."""
+        return replace(self, at=None, level=0.0, trend=0.0, stepped_at=None, expected=())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
@@ -168,10 +173,8 @@ class RoleMemory:
         """The memory after a time that nobody watched.
 
         Nobody knows whether fewer replicas would have done in it, or whether what was so before it went on: both begin anew, and what was wished
-        stays so until a whole window has asked for less. The load from before says nothing about now, and forecasts for that time cannot
-        be judged.
+        stays so until a whole window has asked for less.
         """
-        load = replace(self.load, at=None, level=0.0, trend=0.0, stepped_at=None, expected=())
         return replace(
             self,
             begun=now,
@@ -180,7 +183,7 @@ class RoleMemory:
             owing_since=None,
             wanted=None,
             wishes=((now, self.most_wished),) if self.wishes else (),
-            load=load,
+            load=self.load.unwatched(),
         )
 
     def jumped(self, now: float) -> RoleMemory:

@@ -336,11 +336,17 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
 
 
 def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
-    """The memory with what arrives now."""
-    steady, recent = turn.role.signals.arrivals_per_s, turn.role.signals.recent_arrivals_per_s
+    """The memory with what arrives now. It may not have been seen for long, as nobody says it of a deployment that sleeps."""
+    steady, recent, load = (
+        turn.role.signals.arrivals_per_s,
+        turn.role.signals.recent_arrivals_per_s,
+        memory.load,
+    )
     if steady is None:
         return memory
-    return replace(memory, load=forecast.observed(memory.load, turn.now, steady, recent))
+    if load.at is not None and turn.now - load.at > turn.law.blind_ticks * turn.law.tick_s:
+        load = load.unwatched()
+    return replace(memory, load=forecast.observed(load, turn.now, steady, recent))
 
 
 def _regretting(memory: RoleMemory, turn: Turn, lead: float) -> RoleMemory:
