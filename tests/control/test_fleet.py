@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from plimsoll.control.fleet import Fleet, decide_fleet
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Memory
 from plimsoll.control.situation import ReplicaState, Situation
 from plimsoll.planning.placing.budgets import Limits
@@ -122,3 +123,24 @@ def test_whoever_gets_less_than_was_asked_for_is_told_what_was_in_the_way():
     assert "BudgetExhausted" in reasons["team/a"]
     assert "BudgetExhausted" in reasons["team/b"]
     assert "BudgetExhausted" not in reasons["zoo/c"]
+
+
+@pytest.mark.parametrize(
+    ("before", "ago_s", "left"),
+    [({"team/b-set": 3}, 15, 0), ({}, 15, 1), ({"team/b-set": 3}, LAW.unplaced_s, 1)],
+    ids=["asked for just now", "not asked for", "asked for in vain for longer than a turn takes"],
+)
+@pytest.mark.parametrize(
+    "fleet", [Fleet(free={"h100": 1.0}), Fleet(limits={"team": devices(5)})], ids=["a pool", "a budget"]
+)
+def test_what_the_plan_does_not_have_yet_of_a_more_important_deployment_is_left_to_it_at_every_look(
+    fleet: Fleet, before: dict[str, int], ago_s: float, left: int
+) -> None:
+    """It asks anew only once its window is over, and the less important one asks now."""
+    important = asked(Case(priority={"team/b": 5}), "team/b")
+    important = replace(important, roles=(replace(important.roles[0], asked=before),))
+    memories = {"team/a": known(over_since=NOW - 60), "team/b": known(up_at=NOW - ago_s)}
+    decisions = decide_fleet(
+        now=NOW, situations=[asked(Case(), "team/a"), important], memories=memories, fleet=fleet
+    )
+    assert [each.replicas - THERE for each in decisions] == [left, 0]

@@ -16,6 +16,7 @@ from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory
 from plimsoll.control.scaling import decide
 from plimsoll.control.situation import ReplicaState, Room, ServingSet, Situation, claim_of
+from plimsoll.control.wish import charged
 from plimsoll.planning.placing.budgets import UNLIMITED, Limits
 
 EMPTY: Final = Memory()
@@ -68,7 +69,8 @@ def decide_fleet(
         decisions.append(decision)
         room = _within(room, left)
         for role, decided in zip(situation.roles, decision.roles, strict=True):
-            room = room.after(role.sets, decided.wished)
+            up_at = decision.memory.of(role.name).up_at
+            room = room.after(role.sets, charged(role, decided, up_at, now, law))
         if room.limits is not left:
             limits[situation.namespace] = replace(room.limits, replicas=left.replicas)
     return tuple(sorted(decisions, key=lambda decision: decision.name))

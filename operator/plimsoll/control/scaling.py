@@ -22,6 +22,7 @@ from plimsoll.control.placing import Placing, failed, further_fail, left_alone, 
 from plimsoll.control.pools import ROUNDING, Allotment, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
+from plimsoll.control.wish import charged
 
 
 def decide(
@@ -35,7 +36,7 @@ def decide(
         answer = _awake(turn, _decide(turn, known))
         answers.append(answer)
         if room is not None:
-            room = room.after(role.sets, answer.decision.wished)
+            room = room.after(role.sets, charged(role, answer.decision, answer.memory.up_at, now, law))
     told = [told for answer in answers for told in answer.told]
     return Decision(
         name=situation.name,

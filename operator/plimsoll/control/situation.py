@@ -210,6 +210,8 @@ class Role:
     bounds: Bounds = Bounds()
     exports: frozenset[str] = frozenset()
     """Figures that its engine exports, by their names in a sample. Where no replica says such a figure, it is missing and not zero."""
+    asked: Mapping[str, int] | None = None
+    """By set: replicas that were asked for before, and that the plan may not have yet; None where that is not known."""
 
 
 @light

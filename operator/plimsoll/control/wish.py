@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Final
 
 from plimsoll.control.decision import Action, RoleDecision
+from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.pools import ROUNDING
-from plimsoll.control.situation import Bounds
+from plimsoll.control.situation import Bounds, Role
 
 NO_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({})
 
@@ -36,6 +37,21 @@ def standing(
         return max(before, min(role.replicas, _carrying(role.wanted, role, weight)))
     asked = _carrying(memory.most_wished, role, weight) if memory.wishes else before
     return max(role.replicas, min(before, asked))
+
+
+def charged(
+    role: Role, decided: RoleDecision, up_at: float | None, now: float, law: Law
+) -> Mapping[str, int]:
+    """By set: the replicas that nobody else may have the room of. Those that were asked for and that a late turn has not planned yet are among
+    them: else who is less important would get it at each look between two at which they are asked for.
+
+    For no longer than such a turn explains, since the plan may never have them, and another could.
+    """
+    asked, after = role.asked, decided.wished
+    comes = decided.action in (Action.HOLD, Action.UP, Action.WAKE)
+    if not asked or not comes or up_at is None or now - up_at >= law.unplaced_s:
+        return after
+    return {name: max(count, asked.get(name, 0)) for name, count in after.items()}
 
 
 def _carrying(wished: float, role: RoleDecision, weight: Mapping[str, float]) -> int:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from plimsoll.api.config import OperatorConfig
+from plimsoll.control.record import Record
+from plimsoll.control.signals import Signals
 from plimsoll.facts.serving import Serving
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop.grounds import Grounds
-from plimsoll.reconcile.loop.situations import serving_set
+from plimsoll.reconcile.loop.situations import serving_set, situation_of
 from plimsoll.reconcile.loop.subject import subject_of
 from tests.planning.asking import inventory, pool
 from tests.reconcile.loop.test_given_up import EDITS, edited, situation
@@ -37,3 +41,26 @@ def test_what_the_api_server_refuses_to_make_is_told_on() -> None:
     for why in ("", "exceeded quota: gpus"):
         (found,) = situation(met.before, Serving(sets=(replace(there, refused=why),))).roles[0].sets
         assert found.refused is bool(why)
+
+
+@pytest.mark.parametrize(
+    ("sets", "record", "asked"),
+    [
+        (1, Record(replicas=3), {"set-0": 3}),
+        (1, Record(), None),
+        (2, Record(replicas=4, shares={"d-0": 1, "d-1": 3}), {"set-0": 1, "set-1": 3}),
+        (2, Record(replicas=4), {}),
+    ],
+    ids=["of one set", "nothing yet", "of two sets", "of two sets, and nobody knows of which"],
+)
+def test_what_was_asked_for_and_is_not_planned_yet_is_told_on(
+    sets: int, record: Record, asked: dict[str, int] | None
+) -> None:
+    made = seen(spec=AUTO)
+    subject = subject_of(made.deployment, decide(made).kept, made.config, {})
+    assert subject is not None
+    (planned,) = subject.sets
+    planned_sets = tuple(replace(planned, name=f"set-{i}", digest=f"d-{i}") for i in range(sets))
+    several = replace(subject, sets=planned_sets)
+    found = situation_of(several, record, Serving(), Signals(at=0.0, live=0, replicas=()), (), zero=None)
+    assert found.roles[0].asked == asked

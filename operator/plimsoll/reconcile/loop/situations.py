@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.control.record import Record
@@ -120,6 +120,15 @@ def _held(subject: Subject, record: Record, serving: Serving) -> str | None:
     return f"{busy} is under way"
 
 
+def _asked(subject: Subject, record: Record) -> Mapping[str, int] | None:
+    """By set: replicas that were asked for last."""
+    if record.replicas is None or not subject.autoscaled:
+        return None
+    if len(subject.sets) == 1:
+        return {subject.sets[0].name: record.replicas}
+    return {each.name: record.shares[each.digest] for each in subject.sets if each.digest in record.shares}
+
+
 def situation_of(
     subject: Subject,
     record: Record,
@@ -134,6 +143,7 @@ def situation_of(
         signals=signals,
         bounds=subject.bounds,
         exports=subject.exports,
+        asked=_asked(subject, record),
     )
     return Situation(
         name=subject.key,
