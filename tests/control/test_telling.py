@@ -1,5 +1,8 @@
 """The figures that are told with a decision agree with the number that was decided."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from plimsoll.control.decision import Need
@@ -74,3 +77,37 @@ def test_one_replica_is_it_and_not_they(count: int, told: str):
         signals(2, inflight=60, waiting=20, rate=8.0, kv=0.9), serving(2, replicas=(*replicas(2), *lost))
     )
     assert after(asked).roles[0].message == told
+
+
+@pytest.mark.parametrize(
+    ("provision_s", "also", "minutes"),
+    [(900.0, 0, 45), (1800.0, 0, 90), (1800.0, 1, 10)],
+    ids=["three times as long as a node takes", "an hour and a half", "beside one for which none is made"],
+)
+def test_replicas_that_are_taken_back_are_said_to_have_waited_as_long_as_a_node_is_waited_for(
+    provision_s: float, also: int, minutes: int
+):
+    lost = (
+        *replicas(1, ReplicaState.NODE_COMING, age=5500, first=2),
+        *replicas(also, ReplicaState.UNSCHEDULABLE, age=650, first=3),
+    )
+    there = serving(2, replicas=(*replicas(2), *lost), provision_s=provision_s)
+    asked = situation(signals(2, inflight=60, waiting=20, rate=8.0, kv=0.9), there)
+    assert f" found no GPUs for {minutes} minutes; " in after(asked).roles[0].message
+
+
+@pytest.mark.parametrize(
+    ("ready", "told"),
+    [
+        (0, "no replica is ready yet to say what is needed"),
+        (2, "no replica that is ready says what is needed"),
+    ],
+)
+def test_ready_replicas_that_say_nothing_are_not_called_unready(ready: int, told: str):
+    words = ("running", "waiting", "finished", "arrived", "recently", "inflight_mean")
+    unsaid: dict[str, Any] = dict.fromkeys(words)
+    mute = tuple(replace(each, **unsaid) for each in signals(ready).replicas)
+    there = (*replicas(ready), *replicas(1, ReplicaState.STARTING, age=20, first=5))
+    asked = situation(replace(signals(ready), replicas=mute), serving(replicas=there))
+    role = after(asked).roles[0]
+    assert (role.reason, role.message) == ("NoSignals", told)

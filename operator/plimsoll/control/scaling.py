@@ -144,7 +144,11 @@ def _unsaid(turn: Turn, view: Asked, gate: Gate, load: Load) -> Answer:
     answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
     if answer is not None:
         return replace(answer, told=told)
-    message = "no replica is ready yet to say what is needed"
+    message = (
+        "no replica that is ready says what is needed"
+        if load.supply.ready
+        else "no replica is ready yet to say what is needed"
+    )
     return turn.answer(view.memory, wanted=turn.there, reason="NoSignals", message=message, told=told)
 
 
@@ -301,6 +305,12 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
         if moved
         else f"{'it is' if count == 1 else 'they are'} asked for again later"
     )
+    waited = min(
+        one.waits_s(turn.law.withdraw_s, each.node_s)
+        for each in turn.role.sets
+        for one in each.replicas
+        if each.name in placed.withdrawn and one.is_unplaced(turn.now, turn.law.withdraw_s, each.node_s)
+    )
     return turn.answer(
         view.memory,
         replicas={
@@ -309,7 +319,7 @@ def _withdrawn(turn: Turn, view: Asked, placed: Placing) -> Answer:
         },
         wanted=whole_replicas(view.wanted or 0.0),
         reason="GPUsUnavailable",
-        message=f"{count} {'replica' if count == 1 else 'replicas'} found no GPUs for {turn.law.withdraw_s / 60:.0f} minutes; {after}",
+        message=f"{count} {'replica' if count == 1 else 'replicas'} found no GPUs for {waited / 60:.0f} minutes; {after}",
         need=view.need,
         action=Action.MOVE if moved == count else None,
     )

@@ -70,11 +70,12 @@ class Replica:
 
     def is_unplaced(self, now: float, seconds: float, node_s: float = NODE_LEAST_S) -> bool:
         """No node has taken it for so long, and where one is made for it: none has come for that long."""
-        if self.state is ReplicaState.NODE_COMING:
-            seconds = max(seconds, node_s)
-        elif self.state is not ReplicaState.UNSCHEDULABLE:
-            return False
-        return now - self.since >= seconds
+        waits = self.state in (ReplicaState.NODE_COMING, ReplicaState.UNSCHEDULABLE)
+        return waits and now - self.since >= self.waits_s(seconds, node_s)
+
+    def waits_s(self, seconds: float, node_s: float) -> float:
+        """How long it may go without a node: for as long as one that is made is waited for, where that is more."""
+        return max(seconds, node_s) if self.state is ReplicaState.NODE_COMING else seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
