@@ -96,6 +96,31 @@ def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:
     assert (found.scheduled, found.since) == (21.0, 101.0)
 
 
+@pytest.mark.parametrize(
+    ("stages", "since"),
+    [
+        ((Stage.UNSCHEDULED, Stage.LOADING), 100.0),
+        ((Stage.UNSCHEDULED, Stage.UNSCHEDULED, Stage.READY), 101.0),
+        ((Stage.FAILED, Stage.LEAVING), 100.0),
+        ((Stage.READY, Stage.READY), 101.0),
+        ((Stage.READY, Stage.LEAVING), 101.0),
+    ],
+    ids=[
+        "one finds no node, and the other begins to load later",
+        "the last of two that find none",
+        "one fails, and the other goes",
+        "all serve",
+        "one is gone, and none is loading in its place yet",
+    ],
+)
+def test_a_group_is_in_its_state_since_the_pods_are_that_make_it_so(
+    stages: tuple[Stage, ...], since: float
+) -> None:
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=len(stages), pods=group(*stages))
+    (found,) = replicas_of(seen, node_coming=False)
+    assert found.since == since
+
+
 def test_ends_of_all_engines_of_a_replica_are_the_replicas() -> None:
     seen = SetSeen(
         name="a",

@@ -111,7 +111,8 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
     return Replica(
         id=pods[0].uid,
         state=state,
-        since=max(pod.since for pod in pods),
+        # A pod that gets further ahead of those that the group waits for does not begin their time anew.
+        since=max((pod.since for pod in pods if pod.stage is stage), default=max(pod.since for pod in pods)),
         created=min(pod.created for pod in pods),
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
         restarts=sum(_crashes(pod) for pod in pods if pod not in blameless),
