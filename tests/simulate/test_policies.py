@@ -1,5 +1,7 @@
 """Policies: each does what its published rule says, on what it can see."""
 
+from array import array
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,6 +12,7 @@ from plimsoll.control.situation import Replica, ReplicaState
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.facts.turns import TURN_S, TURNS
+from plimsoll.simulate.compare import Comparison
 from plimsoll.simulate.policies.base import View
 from plimsoll.simulate.policies.dynamo import Dynamo
 from plimsoll.simulate.policies.heard import SPREADS, Heard
@@ -19,7 +22,8 @@ from plimsoll.simulate.policies.oracle import Oracle, work_of
 from plimsoll.simulate.policies.reference import Forecast, Reference
 from plimsoll.simulate.policies.registry import KINDS, SWEPT, Stage
 from plimsoll.simulate.policies.wva import Wva1, Wva2
-from tests.simulate.worlds import SCENARIO, SLO, TIMES, steady, world
+from tests.simulate.test_several import around, mixed
+from tests.simulate.worlds import SCENARIO, SLO, TIMES, joined, steady, world
 
 INF = float("inf")
 
@@ -344,6 +348,24 @@ def test_work_grows_with_prompts_and_answers():
     short, long = (sum(work_of(steady(1.0, 60.0, asked=asked), here)) for asked in (100, 200))
     assert short < long < 2 * short
     assert short > 60 * 300 * TIMES.prompt_token
+
+
+def test_prompts_that_are_refused_are_no_work_and_answers_only_what_the_context_leaves_them():
+    here, fits = world(), steady(1.0, 600.0)
+    refused = replace(fits, inputs=array("q", [60_000] * len(fits)))
+    assert sum(work_of(refused, here)) == 0
+    both = joined(fits, refused)
+    assert work_of(both, here)[:10] == pytest.approx(work_of(fits, here)[:10])
+    assert sum(work_of(both, here)) == pytest.approx(sum(work_of(fits, here)))
+    whole, cut = (work_of(steady(1.0, 600.0, given=4000, asked=asked), here) for asked in (96, 9000))
+    assert cut == whole
+
+
+def test_where_every_prompt_is_refused_one_replica_begins_and_the_sets_are_taken_to_carry_alike():
+    arrivals = steady(2.0, 300.0, given=60_000)
+    stage = Stage(scenario=mixed(), world=around(mixed()), arrivals=arrivals)
+    (begun, *_) = Comparison(stage).run("hpa", 0.7).outcome.points
+    assert begun.told == 1
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -6,7 +6,7 @@ only parameter. It cannot know which client meets which replica.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Final
 
@@ -21,18 +21,28 @@ KEEP_S: Final = 600.0
 
 
 def work_of(arrivals: Arrivals, world: World) -> list[float]:
-    """Replica-seconds of the requests that arrive in each minute, at a full batch or a full cache, whichever binds."""
+    """Replica-seconds of the requests that arrive in each minute, at a full batch or a full cache, whichever binds. Of prompts that are refused
+    there are none, and of answers that are cut only those until then."""
     times, limits = world.times, world.limits
-    mean_in = sum(arrivals.inputs) / len(arrivals)
-    mean_out = sum(arrivals.outputs) / len(arrivals)
-    live = mean_in + mean_out / 2
+    longest, bins = limits.max_model_len, [0.0] * (int(arrivals.span_s // BIN_S) + 1)
+    count = given_all = asked_all = 0
+    for _, given, asked in _served(arrivals, longest):
+        count, given_all, asked_all = count + 1, given_all + given, asked_all + asked
+    if not count:
+        return bins
+    live = given_all / count + asked_all / count / 2
     batch = max(1, min(limits.max_num_seqs, int(0.9 * limits.kv_tokens / live)))
     token = times.decode[batch] / batch + times.kv_token * live
-    bins = [0.0] * (int(arrivals.span_s // BIN_S) + 1)
-    for at, given, asked in zip(arrivals.at, arrivals.inputs, arrivals.outputs, strict=True):
+    for at, given, asked in _served(arrivals, longest):
         prompt = times.chunk + given * (times.prompt_token + times.seen_token * given / 2)
         bins[int(at // BIN_S)] += prompt + asked * token
     return bins
+
+
+def _served(arrivals: Arrivals, longest: int) -> Iterator[tuple[float, int, int]]:
+    for at, given, asked in zip(arrivals.at, arrivals.inputs, arrivals.outputs, strict=True):
+        if given < longest:
+            yield at, given, min(asked, longest - given)
 
 
 class Oracle:

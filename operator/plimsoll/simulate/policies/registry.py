@@ -41,7 +41,9 @@ class Stage:
             sum(work_of(self.arrivals, replace(self.world, times=one.times, limits=one.limits)))
             for one in sites
         ]
-        carry = tuple((one.room, sum(work) / each) for one, each in zip(sites, theirs, strict=True))
+        carry = tuple(
+            (one.room, sum(work) / each if each else 1.0) for one, each in zip(sites, theirs, strict=True)
+        )
         object.__setattr__(self, "carry", carry)
 
     def replicas(self, units: float) -> int:
