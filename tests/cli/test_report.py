@@ -75,8 +75,9 @@ def test_the_throughput_is_told_with_its_load_and_beside_it_what_a_replica_carri
     assert "it carries up to 9.87 such requests/s within slo, with 120 in flight" in text
 
 
-def test_without_a_target_a_replica_carries_what_its_cache_and_sequences_take(capsys):
-    text = shown(capsys, fleet(plan(sets=(plan_set(most_per_second=9.87, meets_slo=None),))))
+@pytest.mark.parametrize("meets", [None, False])
+def test_without_a_target_that_is_kept_a_replica_carries_what_its_cache_and_sequences_take(meets, capsys):
+    text = shown(capsys, fleet(plan(sets=(plan_set(most_per_second=9.87, meets_slo=meets),))))
     assert "it carries up to 9.87 such requests/s, with 120 in flight" in text
     assert "within slo" not in text
 

@@ -43,6 +43,14 @@ def test_what_a_replica_carries_is_not_what_it_answers_at_the_load_that_is_plann
     assert " within slo" not in re.findall(r"planned [^;]*;", said(tmp_path, requests, slo={}))[0]
 
 
+def test_what_a_replica_carries_is_not_said_to_be_within_limits_that_it_cannot_keep(
+    tmp_path: Path, requests: str
+):
+    text = said(tmp_path, requests, slo={"ttftP99Ms": 5})
+    assert "the plan warns: no layout on these GPUs keeps slo.ttftP99Ms 5" in text
+    assert " within slo" not in re.findall(r"planned [^;]*;", text)[0]
+
+
 def declared(**changes: Any) -> dict[str, Any]:
     return {**SPEC["workload"], "inputTokens": {"p50": 100, "p95": 200}, "contextTokens": 8192, **changes}
 

@@ -135,8 +135,8 @@ def _speed(chosen: PlanSet) -> Iterator[tuple[str, str | Text]]:
 
 
 def _most(chosen: PlanSet, per_second: float) -> str:
-    """What a replica carries. Without a target the cache and the number of sequences say how much that is."""
-    within = "" if chosen.meets_slo is None else " within slo"
+    """What a replica carries. Without a target, and where it is missed all the same, the cache and the number of sequences say how much that is."""
+    within = " within slo" if chosen.meets_slo else ""
     if chosen.load.concurrency >= chosen.max_concurrency:
         return f"which is the most that it carries{within}"
     return f"it carries up to {short(per_second)} such requests/s{within}, with {count(chosen.max_concurrency)} in flight"

@@ -172,7 +172,8 @@ def _planned(scenario: Scenario) -> str:
     if most is None:
         return f"{at_load} typical requests/s a replica at the load that is planned"
     promised = scenario.slo.ttft_p99_s is not None or scenario.slo.itl_p99_s is not None
-    told = f"up to {short(most)} typical requests/s a replica{' within slo' if promised else ''}"
+    within = " within slo" if promised and scenario.attainable else ""
+    told = f"up to {short(most)} typical requests/s a replica{within}"
     return told if short(most) == at_load else f"{told}, {at_load} at the load that is planned"
 
 
