@@ -99,3 +99,16 @@ def test_that_nothing_would_run_for_the_traffic_as_it_came_is_said_with_what_it_
     told = f"so the traffic is not the declared one, and with contextTokens {context}, inputTokens p50 "
     assert told in text
     assert f'requestsPerSecond "0.5" in spec.workload nothing would run: {why}' in text
+
+
+def test_a_resource_that_generates_nothing_is_no_question_of_room_and_what_can_be_simulated_is_said(
+    tmp_path: Path, requests: str
+):
+    file = tmp_path / "embeddings.yaml"
+    file.write_text(resource("found", "BAAI/bge-m3"))
+    ran = simulated(str(file), requests)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.strip() == (
+        "error: default/found: generates nothing, and only resources whose model.task is generate are simulated; plimsoll plan tells what a "
+        "replica of it carries"
+    )

@@ -198,7 +198,8 @@ def simulate_command(
     The plan is made as `plimsoll plan` makes it; then its engines, router, metrics and start-ups are simulated, and the
     same code as the operator's decides the replicas. Others can be compared: Kubernetes' autoscaler, KEDA, Knative's rule,
     two of WVA, a Dynamo-like planner, the plain law that ours grew from (reference), constant numbers, and an oracle. Ctrl-C
-    ends it with what is done by then. Exit code: 0 done, 2 the plan does not fit, 3 the input is wrong, 130 stopped.
+    ends it with what is done by then. Exit code: 0 done, 2 the plan does not fit, 3 the input is wrong or of a kind that is
+    not simulated, 130 stopped.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ from plimsoll.planning.plan import Plan, Severity
 from plimsoll.render.spreading import closes
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.declared import Better, better_plan
-from plimsoll.simulate.from_plan import CannotSimulate, scenario_of
+from plimsoll.simulate.from_plan import CannotSimulate, NotPlayed, scenario_of
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import further
 from plimsoll.status.findings import LACKING, sentence
@@ -58,7 +58,8 @@ def asked_for(
     online: bool,
     besides: Sequence[str] = (),
 ) -> Asked:
-    """Raises BadInput where it is not one resource that is meant, and ends the command where nothing of it would run."""
+    """Raises BadInput where it is not one resource that is meant, or one that is not simulated, and ends the command where nothing of it would
+    run."""
     question = asking.ask(files, fleet, config_file, online=online, besides=besides)
     deployment = _one(question.deployments, name)
     # The others share no fleet with it, and their problems are not its own.
@@ -83,6 +84,8 @@ def asked_for(
             interval_s=float(snapshot.config.control.interval_seconds),
             closes=closes(spec, snapshot.config),
         )
+    except NotPlayed as error:
+        raise BadInput(str(error)) from None
     except CannotSimulate as error:
         why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]
         note(map(sentence, why))

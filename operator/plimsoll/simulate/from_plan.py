@@ -46,6 +46,10 @@ class CannotSimulate(ValueError):
     """Nothing that would run, or nothing that the engine model knows: a sentence for the user."""
 
 
+class NotPlayed(CannotSimulate):
+    """It would run, and the engine model knows nothing of it."""
+
+
 def scenario_of(
     plan: Plan,
     reading: Reading,
@@ -73,12 +77,13 @@ def scenario_of(
         plan=plan, reading=reading, task=task, provision=provision, restarts=restarts, fixed=fixed is not None
     )
     slot = given.slot(chosen)
-    if chosen.performance is None or slot is None:
-        raise CannotSimulate(f"{plan.namespace}/{plan.name}: no step times are known for {chosen.hardware}")
     if not intent.generates:
-        raise CannotSimulate(
-            f"{plan.namespace}/{plan.name}: decodes nothing; the engine model is one of generation"
+        raise NotPlayed(
+            f"{plan.namespace}/{plan.name}: generates nothing, and only resources whose model.task is generate are simulated; plimsoll plan tells "
+            "what a replica of it carries"
         )
+    if chosen.performance is None or slot is None:
+        raise NotPlayed(f"{plan.namespace}/{plan.name}: no step times are known for {chosen.hardware}")
     first = given.played(chosen, slot, limits)
     allowed = first.site.allowed
     most_asked = intent.bounds.most if fixed is None else max(1, fixed)
