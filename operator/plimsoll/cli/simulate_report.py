@@ -202,7 +202,7 @@ def row(one: Result) -> tuple[str, ...]:
     return (
         one.policy,
         "-" if figures.slo_pct is None else percent(figures.slo_pct),
-        "-" if figures.slo_pct is None else f"{figures.minutes_over_slo:,}",
+        "-" if figures.minutes_over_slo is None else f"{figures.minutes_over_slo:,}",
         _hours(figures.gpu_hours),
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
         in_one_cell(_ms(figures.ttft_p50_ms), _ms(figures.ttft_p99_ms)),

@@ -64,8 +64,8 @@ class Figures:
     reversals_per_day: float
     replicas_mean: float
     replicas_most: int
-    minutes_over_slo: int
-    """Minutes in which less than 99% of those who arrived, or of the gaps, were within the limits."""
+    minutes_over_slo: int | None
+    """Minutes in which less than 99% of those who arrived, or of the gaps, were within the limits. None where no limit is declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Outcome:
     points: tuple[Point, ...]
     served: tuple[tuple[float, float], ...]
     """By time: which share of the requests that arrived then, or of the gaps then, was within the limits; the smaller of the two. Of times in
-    which nobody came there is none."""
+    which nobody came there is none, and none at all where no limit is declared."""
     actions: tuple[Action, ...]
     latencies: tuple[Latency, ...] = ()
     """By time, of as many minutes together as `served`."""

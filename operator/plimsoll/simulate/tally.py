@@ -175,12 +175,12 @@ class Tally:
             reversals_per_day=reversals / days,
             replicas_mean=self._replica_seconds / self.span_s,
             replicas_most=self.replicas_most,
-            minutes_over_slo=len(late),
+            minutes_over_slo=len(late) if asked else None,
         )
         return Outcome(
             figures=figures,
             points=tuple(self.points),
-            served=self._served(),
+            served=self._served() if asked else (),
             latencies=self.latencies.points(),
             actions=tuple(self.actions),
             late=late,
