@@ -33,6 +33,17 @@ def requests(count: int = 1000, gap: float = 1.0) -> RequestTrace:
     )
 
 
+@pytest.mark.parametrize(
+    ("count", "gap", "lasts"), [(2, 9.0, 18.0), (1000, 1.0, 1000.0), (2, 172_800.0, 172_860.0), (1, 1.0, 1.0)]
+)
+def test_a_trace_ends_a_mean_gap_after_its_last_request_and_a_minute_at_most(
+    count: int, gap: float, lasts: float
+):
+    asked = requests(count, gap)
+    assert asked.span_s == pytest.approx(lasts)
+    assert TimeTrace(name="times", at=asked.at).span_s == asked.span_s
+
+
 def cv(at: array[float]) -> float:
     gaps = [later - earlier for earlier, later in pairwise(at)]
     return statistics.stdev(gaps) / statistics.fmean(gaps)

@@ -23,6 +23,9 @@ MOST_DAYS: Final = 366
 MOST_REQUESTS: Final = 200_000_000
 """How many requests fit into a machine's memory."""
 
+GAP_MOST_S: Final = 60.0
+"""How long after its last request a trace ends at most."""
+
 
 class BadTrace(ValueError):
     """A file that cannot be used: where, and what would be right."""
@@ -118,8 +121,8 @@ def expected(trace: Trace, begin_s: float, end_s: float, scale: float) -> float:
 
 
 def _and_a_gap(at: Sequence[float]) -> float:
-    """To the last arrival, and a mean gap beyond."""
-    return at[-1] * (1 + 1 / max(1, len(at) - 1)) if at[-1] > 0 else 1.0
+    """To the last arrival, and a mean gap beyond, where that is no long time of which nothing is known."""
+    return min(at[-1] * (1 + 1 / max(1, len(at) - 1)), at[-1] + GAP_MOST_S) if at[-1] > 0 else 1.0
 
 
 def _later(began: datetime | None, seconds: float) -> datetime | None:
