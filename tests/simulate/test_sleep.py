@@ -52,6 +52,13 @@ def test_it_sleeps_once_it_was_idle_for_as_long_as_said_and_the_first_request_wa
     assert told.figures.failed == told.figures.unanswered == 0
 
 
+def test_a_replica_that_nobody_asks_for_is_held_by_the_wait_before_it_sleeps_and_by_no_caution():
+    told = outcome()
+    assert told.spent is not None
+    assert told.spent.waits_h > 0.4, "most of ten minutes with two GPUs, twice"
+    assert told.spent.caution_h == 0
+
+
 def test_hours_asleep_are_those_in_which_nothing_costs_and_are_what_is_saved():
     told = outcome()
     sleep = slept(told)

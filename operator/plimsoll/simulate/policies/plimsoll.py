@@ -87,6 +87,7 @@ class Plimsoll:
         signals = self._heard.signals(self._window, now=view.now, live=live, gateway=view.waiting)
         sets = self._several(view) if self.sets else (self._alone(view),)
         bounds = Bounds(min=view.least, max=view.most)
+        busy = self._retuning is not None and self._retuning.under_way
         situation = Situation(
             name=f"{SPACE}/deployment",
             roles=(Role(sets=tuple(sets), signals=signals, bounds=bounds, exports=EXPORTS),),
@@ -94,7 +95,7 @@ class Plimsoll:
             zero=self._wake(view),
             up_window_s=self.up_window_s,
             down_window_s=self.down_window_s,
-            busy="a retune is under way" if self._retuning is not None and self._retuning.under_way else None,
+            busy="a retune is under way" if busy else None,
         )
         (decision,) = decide_fleet(
             now=view.now,
@@ -121,7 +122,12 @@ class Plimsoll:
         change, acts = self._retuned(view, sets, decision, signals)
         if not self.sets:
             return Wish(
-                role.replicas, role.reason, role.message, change=change, acts=acts, asked=_asked(role)
+                role.replicas,
+                role.reason,
+                role.message,
+                change=change,
+                acts=acts,
+                asked=_asked(role, busy=busy),
             )
         if finds_no_gpus(decision.conditions):
             self._known = min(self._known + 1, len(self.sets))
@@ -200,12 +206,14 @@ class Plimsoll:
         )
 
 
-def _asked(role: RoleDecision) -> Asked:
+def _asked(role: RoleDecision, *, busy: bool) -> Asked:
     need = role.need
+    # Where nobody asks for any and nothing is under way, those that may sleep are there until they were idle and awake for long enough.
+    dozes = role.wanted == 0 and bool(role.awake.why) and not busy
     views = (need.tokens, need.running, need.prompts, need.latency, need.forecast, need.gateway)
     return Asked(
         wanted=None if all(one is None for one in views) else role.wanted,
-        waits=role.action is Action.DOWN or role.early,
+        waits=role.action is Action.DOWN or role.early or dozes,
     )
 
 
