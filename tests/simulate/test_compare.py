@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from plimsoll.control.situation import Slo
 from plimsoll.simulate.compare import GOAL_PCT, Comparison, Result
 from plimsoll.simulate.outcome import Outcome
 from plimsoll.simulate.policies.registry import KINDS, SWEPT, Stage
@@ -87,6 +88,17 @@ def test_a_constant_load_begins_with_the_same_replicas_however_long_its_trace_is
 def test_where_no_number_keeps_the_goal_the_largest_is_told():
     small = replace(SCENARIO, most=1)
     assert Comparison(replace(STAGE, scenario=small)).static_peak().parameter == 1
+
+
+def test_without_limits_a_constant_number_whose_queue_only_grows_is_not_enough():
+    """One replica answers all of them, most of them after the last came."""
+    open_ended = Stage(scenario=SCENARIO, world=world(slo=Slo()), arrivals=steady(12.0, 600.0))
+    comparison = Comparison(open_ended)
+    one, peak = comparison.run("static_peak", 1), comparison.static_peak()
+    assert one.slo_pct == 100
+    assert not one.keeps
+    assert peak.parameter == 2
+    assert peak.outcome.points[-1].waiting < 10
 
 
 def test_the_oracle_keeps_the_goal_for_less_than_the_peak_costs():

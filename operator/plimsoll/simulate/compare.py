@@ -43,7 +43,13 @@ class Result:
 
     @property
     def keeps(self) -> bool:
-        return self.slo_pct >= GOAL_PCT
+        """Without limits it is not enough that all are answered in the end: a queue that only grows is answered after it."""
+        return self.slo_pct >= GOAL_PCT and (self.outcome.figures.slo_pct is not None or self._keeps_up)
+
+    @property
+    def _keeps_up(self) -> bool:
+        left = self.outcome.points[-1].waiting if self.outcome.points else 0
+        return left <= (1 - GOAL_PCT / 100) * self.outcome.figures.requests
 
     @property
     def gpu_hours(self) -> float:
