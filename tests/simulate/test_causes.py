@@ -126,6 +126,12 @@ def test_minutes_in_which_one_replica_had_all_of_the_queue_are_told_as_uneven():
     assert not any(one.uneven for one in outcome.late[2:]), "all of them have one"
 
 
+def test_a_minute_in_which_one_had_a_queue_before_the_others_did_is_the_loads_and_not_the_routers():
+    outcome = Run(world=world(), arrivals=steady(25.0, 900.0), policy=Static(3), initial=3).outcome()
+    assert outcome.late[0].at == 0
+    assert not any(one.uneven for one in outcome.late)
+
+
 def test_a_replica_that_tries_a_setting_makes_no_minute_uneven_by_having_no_queue():
     roomy = Variant(
         times=TIMES,

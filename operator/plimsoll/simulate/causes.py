@@ -27,7 +27,7 @@ class Late:
     rising: bool = False
     """The load asked for more replicas, and scaling.upWindowSeconds was not over yet."""
     uneven: bool = False
-    """One replica had a queue while another had none, as the alert UnevenLoad has it; none of them tries a setting."""
+    """At more than half of its looks one replica had a queue while another had none, as the alert UnevenLoad has it; none of them tries a setting."""
     refused: bool = False
     """Only prompts that are too long for any replica made it late."""
     alone: bool = False
@@ -44,7 +44,9 @@ class Causes:
         """As of each minute's end."""
         self._crashed: set[int] = set()
         self._retuned: set[int] = set()
-        self._uneven: set[int] = set()
+        self._looks: Counter[int] = Counter()
+        self._uneven: Counter[int] = Counter()
+        """Looks at which it was so: under a load that is too large queues are uneven now and then too."""
         self._refused: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
 
@@ -64,9 +66,10 @@ class Causes:
         changed = [one for one in starting if one.for_change and not one.restarts]
         self._told[minute], self._rising[minute] = estate.told, self.rising
         self._starting[minute] = len(starting) - len(again) - len(changed)
+        self._looks[minute] += 1
         queues = [one.engine.queued for one in estate.ready if not one.tried]
         if queues and max(queues) > QUEUE_LEAST.value and min(queues) < QUEUE_UNEVEN.value * max(queues):
-            self._uneven.add(minute)
+            self._uneven[minute] += 1
         if len(estate.ready) < estate.told:
             if again:
                 self._crashed.add(minute)
@@ -83,7 +86,7 @@ class Causes:
             crashed=minute in self._crashed,
             retuned=minute in self._retuned,
             rising=self._rising[minute],
-            uneven=minute in self._uneven,
+            uneven=2 * self._uneven[minute] > self._looks[minute],
             refused=smooth and refused > 0 and good >= 0.99 * (arrived - refused),
             alone=smooth and lost > 0 and good >= 0.99 * (arrived - lost),
         )
