@@ -178,10 +178,14 @@ def test_one_replica_is_called_one():
     assert "100% with the one replica that there may be: raise scaling.max" in held
 
 
-def test_a_trace_that_ends_before_replicas_start_says_little_of_scaling():
-    said = list(conclusions(PLENTY, [constant(99.5, 1.0)], 100.0))
-    assert len(said) == 1
-    assert "lasts 100 s" in said[0]
+@pytest.mark.parametrize(("span_s", "told"), [(100.0, True), (816.0, True), (3600.0, False)])
+def test_a_trace_of_less_than_an_hour_says_little_of_scaling(span_s: float, told: bool):
+    said = list(conclusions(PLENTY, [constant(99.5, 1.0)], span_s))
+    assert len(said) == told
+    assert all(f"the trace lasts {span_s:.0f} s and one start in ten takes longer" in one for one in said)
+    assert all(
+        "; what is told a day is extrapolated from it; replay hours, better days" in one for one in said
+    )
 
 
 def test_replicas_are_counted_to_the_end_of_the_trace_and_not_of_the_last_scrape():

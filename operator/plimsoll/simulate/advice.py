@@ -19,7 +19,8 @@ from plimsoll.simulate.world import START_P90_S
 
 REFUSED, ALONE, WAKING, BOUND, CRASHED, RETUNED = "refused", "alone", "waking", "bound", "crashed", "retuned"
 STARTING, RISING, UNEVEN, OTHER = "starting", "rising", "uneven", "other"
-SHORT_S: Final = 2 * START_P90_S
+SHORT_S: Final = 3600.0
+"""A trace that is shorter holds few changes of the load, and a start-up is a good part of it."""
 NO_SLO: Final = "who waited too long is not told, so neither is which is better: declare slo.ttftP99Ms"
 CALM_LEAST: Final = 5
 """Minutes that say something of a plan that nothing is missing to."""
@@ -58,7 +59,8 @@ def conclusions(
     if span_s < SHORT_S:
         yield (
             f"the trace lasts {span_s:,.0f} s and one start in ten takes longer than {START_P90_S:.0f} s: this shows how replicas "
-            "that are there serve, hardly how their number follows the load; replay hours, better days"
+            "that are there serve, and little of how their number follows the load; what is told a day is extrapolated from it; replay hours, "
+            "better days"
         )
 
 
