@@ -18,7 +18,9 @@ from plimsoll.load.problems import LoadError
 from plimsoll.load.trace_values import Row, plainly, short
 
 LIKELY_CV: Final = 10.0
-"""Gaps of recorded traffic vary less."""
+"""Gaps of recorded traffic vary less, but for a few times of a week."""
+MOST_CV: Final = 50.0
+"""In those they vary less than this."""
 RATE_HEAD: Final = "t_s,rate_rps[,cv]"
 MOST_RATE: Final = 1_000_000.0
 """Requests a second."""
@@ -226,13 +228,13 @@ def unsaid(name: str, column: str, lines: Iterable[Rate]) -> str:
 
 
 def uneven(column: str | None, lines: Sequence[Rate]) -> Iterator[str]:
-    """A sentence where gaps are said to vary as no traffic's do, which is a slip rather than a wish."""
+    """A sentence where gaps are said to vary as hardly any traffic's do, which is a slip rather than a wish."""
     above = [one.cv for one in lines if one.cv > LIKELY_CV]
-    if column is not None and above:
+    if column is not None and above and (max(above) > MOST_CV or 2 * len(above) > len(lines)):
         yield (
             f"{column.strip()} is above {LIKELY_CV:g} in {len(above):,} {'line' if len(above) == 1 else 'lines'}, and up to {max(above):,g}: gaps "
             "between requests would then be so uneven that hours of nobody and crowds at one moment take turns; recorded traffic has 0.5 to "
-            f"{LIKELY_CV:g}, 1 is requests by chance, and 120% is 1.2"
+            f"{LIKELY_CV:g}, rarely up to {MOST_CV:g}, 1 is requests by chance, and 120% is 1.2"
         )
 
 
