@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll.control.record import Act
 from plimsoll.simulate.advice import conclusions
 from plimsoll.simulate.causes import Late
 from plimsoll.simulate.compare import Result
@@ -159,6 +160,20 @@ def test_more_replicas_are_no_cure_alone_where_minutes_with_fewer_of_them_were_l
     said = held_back(PLENTY, ours)
     assert "raise scaling.max; the fleet has room for 9" in said
     assert ("though minutes with fewer replicas and less to do were late too" in said) == told
+
+
+@pytest.mark.parametrize(
+    ("most", "said"),
+    [(4, ""), (5, "; to try them a replica came beside those that may be, so that there were up to 5")],
+)
+def test_a_replica_that_tries_a_setting_beside_all_that_there_may_be_is_told(most: int, said: str):
+    ours = result("plimsoll", 99.5, 48.0)
+    act = Act(at=1.0, what="watermark", before="0", after="42", reason="RetuneDone", message="")
+    outcome = replace(ours.outcome, figures=replace(ours.outcome.figures, replicas_most=most), acts=(act,))
+    _, told = conclusions(PLENTY, [replace(ours, outcome=outcome)], DAY_S)
+    assert told == (
+        f"of the engines' settings, watermark 0 to 42 was kept{said} (tuning.mode 'off' leaves them as planned)"
+    )
 
 
 def test_where_no_layout_keeps_the_limits_for_a_single_request_no_number_of_replicas_is_said_to():

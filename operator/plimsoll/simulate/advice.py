@@ -51,7 +51,7 @@ def conclusions(
     if ours is not None and ours.outcome.sleep is not None:
         yield _slept(scenario, ours, ours.outcome.sleep, currency)
     if ours is not None and ours.outcome.acts:
-        yield _retuned(ours)
+        yield _retuned(scenario, ours)
     if ours is not None and ours.slo_pct < GOAL_PCT:
         yield from _held_back(scenario, ours)
         if pooled is not None and 100 - pooled.slo_pct <= (100 - ours.slo_pct) / 2:
@@ -164,7 +164,7 @@ def _slept(scenario: Scenario, ours: Result, sleep: Sleep, currency: str) -> str
     )
 
 
-def _retuned(ours: Result) -> str:
+def _retuned(scenario: Scenario, ours: Result) -> str:
     """What became of each; one that the trace's end cut off has its last step."""
     last = {(act.what, act.before, act.after): act for act in ours.outcome.acts}
     became = {
@@ -176,7 +176,13 @@ def _retuned(ours: Result) -> str:
         f"{act.what} {act.before} to {act.after} {became.get(act.reason, 'was not over at the end')}"
         for act in last.values()
     )
-    return f"of the engines' settings, {'; '.join(said)} (tuning.mode 'off' leaves them as planned)"
+    most = ours.outcome.figures.replicas_most
+    beside = (
+        f"; to try them a replica came beside those that may be, so that there were up to {most}"
+        if most > scenario.reachable
+        else ""
+    )
+    return f"of the engines' settings, {'; '.join(said)}{beside} (tuning.mode 'off' leaves them as planned)"
 
 
 def _hours(value: float) -> str:
