@@ -22,7 +22,7 @@ from plimsoll.simulate.from_plan import scenario_of
 from plimsoll.simulate.policies.registry import Stage
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.several import Played, further
+from plimsoll.simulate.several import Played, further, numbered
 from plimsoll.simulate.world import Hardware, Site, World
 from tests.planning.asking import deployment, facts, inventory, pool
 from tests.simulate.worlds import LIMITS, SCENARIO, TIMES, joined, steady, world
@@ -73,6 +73,12 @@ def story(scenario: Scenario, arrivals, name: str = "plimsoll", routing: Routing
 
 CREST = joined(steady(2.0, 900.0), steady(22.0, 1800.0), steady(2.0, 1800.0))
 """What two quick replicas carry, more than they do, and what they carry again."""
+
+
+def test_sets_of_one_gpu_are_told_by_their_numbers_too_and_others_are_not():
+    sets = (played(FAST, "H100", "6"), played(SLOW, "L40S", "1.5"), played(FAST, "H100", "6", stands_by=True))
+    assert [one.name for one in numbered(sets)] == ["tp1 on H100, set 1", "tp1 on L40S", "tp1 on H100, set 3"]
+    assert [one.device for one in numbered(sets)] == ["H100, set 1", "L40S", "H100, set 3"]
 
 
 def test_a_number_is_spread_as_a_plan_spreads_it_the_first_sets_first_and_the_last_sets_go_first():

@@ -130,7 +130,7 @@ def _charts(report: Report, one: Result) -> Iterator[Timeline]:
             title="Replicas that are ready, by set",
             lines=tuple(
                 Line(
-                    played.gpu,
+                    played.device,
                     OF_SETS[min(place, len(OF_SETS) - 1)],
                     tuple((at, float(ready)) for at, ready in each.ready),
                 )

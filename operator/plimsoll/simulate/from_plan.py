@@ -29,7 +29,7 @@ from plimsoll.planning.plan import Outcome, Plan, PlanSet, Severity
 from plimsoll.simulate.arrivals import Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.scenario import Scenario
-from plimsoll.simulate.several import Played, on_devices_of_their_own
+from plimsoll.simulate.several import Played, numbered, on_devices_of_their_own
 from plimsoll.simulate.steps import believed, limits_of, steps_ahead
 from plimsoll.simulate.tuning import tunable_of
 from plimsoll.simulate.world import SCRAPE_S, Hardware, Site
@@ -202,7 +202,7 @@ def _sets(
             one = given.played(chosen, slot, budget, stands_by=chosen in beside)
             budget = budget.less(one.claim, one.site.room)
             found.append(one)
-    return tuple(found) if len(found) > 1 else (), tuple(unplayed)
+    return numbered(found) if len(found) > 1 else (), tuple(unplayed)
 
 
 def _said(outcome: Outcome) -> str:

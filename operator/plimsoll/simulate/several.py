@@ -5,8 +5,9 @@ The latter stand by until then. They are found by planning, just as the operator
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from plimsoll.api.config import OperatorConfig
@@ -42,9 +43,16 @@ class Played:
     stands_by: bool = False
     """It is not in the plan, but will be beside it once the sets before find no more devices."""
 
+    number: int | None = None
+    """Its place, from 1 on, where another one has the same GPU, as on other nodes; else the GPU says which it is."""
+
     @property
     def name(self) -> str:
-        return f"{self.layout} on {self.gpu}"
+        return f"{self.layout} on {self.device}"
+
+    @property
+    def device(self) -> str:
+        return self.gpu if self.number is None else f"{self.gpu}, set {self.number}"
 
     @property
     def hardware(self) -> Hardware:
@@ -76,6 +84,14 @@ def further(
             return
         yield from new
         stands = then
+
+
+def numbered(sets: Sequence[Played]) -> tuple[Played, ...]:
+    """With the numbers of those that have their GPU in common."""
+    alike = Counter(one.gpu for one in sets)
+    return tuple(
+        replace(one, number=place) if alike[one.gpu] > 1 else one for place, one in enumerate(sets, 1)
+    )
 
 
 def on_devices_of_their_own(sets: Sequence[PlanSet]) -> tuple[PlanSet, ...]:
