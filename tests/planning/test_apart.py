@@ -36,6 +36,22 @@ def test_each_setting_that_differs_is_named_with_both_values(plan: Plan) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"selector": {"pool": "new"}}, "nodes of pool=new"),
+        ({"selector": {}}, "other nodes"),
+        ({"price_per_hour": "9.99"}, ""),
+    ],
+)
+def test_nodes_of_the_same_gpu_that_are_others_are_told(
+    plan: Plan, changed: dict[str, Any], said: str
+) -> None:
+    (one,) = plan.sets
+    elsewhere = replace(one, digest="other", hardware=replace(one.hardware, **changed))
+    assert apart(replace(plan, sets=(elsewhere,)), plan) == said
+
+
 def test_what_is_more_than_a_word_is_named_alone(plan: Plan) -> None:
     assert (
         apart(with_settings(plan, speculation=Speculation(method="ngram", tokens=3)), plan)

@@ -1,18 +1,19 @@
-"""The difference between two plans that look alike: the same layouts on the same hardware, with other settings."""
+"""The difference between two plans that look alike: the same layouts on the same hardware, with other settings or on other nodes."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Final
 
-from plimsoll.planning.plan import Plan, PlanSet
+from plimsoll.planning.placing.placement import same_devices
+from plimsoll.planning.plan import Hardware, Plan, PlanSet
 from plimsoll.planning.settings import EngineSettings
 
 _SETTINGS: Final = tuple(one.name for one in fields(EngineSettings))
 
 
 def apart(fresh: Plan, plan: Plan) -> str:
-    """Where the settings and predictions of a fresh plan differ from a plan's; empty where layouts or hardware differ already."""
+    """Where the nodes, settings and predictions of a fresh plan differ from a plan's; empty where layouts or hardware differ already."""
     pairs = list(zip(fresh.sets, plan.sets, strict=False))
     if len(fresh.sets) != len(plan.sets) or any(_label(new) != _label(old) for new, old in pairs):
         return ""
@@ -29,9 +30,19 @@ def _label(one: PlanSet) -> tuple[str, str]:
     return str(one.layout), str(one.hardware)
 
 
+def _nodes(new: Hardware, old: Hardware) -> str:
+    """By which labels nodes are others, where they are."""
+    if same_devices(new, old):
+        return ""
+    labels = [f"{key}={value}" for key, value in new.selector.items() if old.selector.get(key) != value]
+    return f"nodes of {', '.join(labels)}" if labels else "other nodes"
+
+
 def _differences(new: PlanSet, old: PlanSet) -> list[str]:
     values = [(name, getattr(new.settings, name), getattr(old.settings, name)) for name in _SETTINGS]
-    said = [_changed(name, now, then) for name, now, then in values if now != then]
+    nodes = _nodes(new.hardware, old.hardware)
+    said = [nodes] if nodes else []
+    said += [_changed(name, now, then) for name, now, then in values if now != then]
     if new.most_per_second is not None and old.most_per_second is not None:
         now, then, up_to, load = new.most_per_second, old.most_per_second, "up to ", ""
     elif new.performance is not None and old.performance is not None and new.load == old.load:
