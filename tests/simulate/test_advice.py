@@ -63,7 +63,8 @@ def held_back(scenario: Scenario, ours: Result) -> str:
         ),
         ((99.5, 96.0), (99.1, 48.0), "96.0 GPU-hours, 100% more than the smallest"),
         ((99.5, 48.1), (99.1, 48.0), "48.1 GPU-hours, as many as the smallest"),
-        ((99.5, 0.02), (99.1, 0.04), "0.020 GPU-hours, 50% fewer"),
+        ((99.5, 0.02), (99.1, 0.04), "0.02 GPU-hours, 50% fewer"),
+        ((99.5, 1.235), (99.1, 0.679), "1.24 GPU-hours, 82% more"),
         (
             (99.5, 48.0),
             (80.0, 96.0),

@@ -15,7 +15,7 @@ from plimsoll.cli.drawing import count, many, short
 from plimsoll.cli.simulate_clock import Clock
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
-from plimsoll.simulate.compare import Result, percent
+from plimsoll.simulate.compare import Result, hours_said, percent
 from plimsoll.simulate.fidelity import brief_error
 from plimsoll.simulate.outcome import Action
 from plimsoll.simulate.report import Report
@@ -203,7 +203,7 @@ def row(one: Result) -> tuple[str, ...]:
         one.policy,
         "-" if figures.slo_pct is None else percent(figures.slo_pct),
         "-" if figures.minutes_over_slo is None else f"{figures.minutes_over_slo:,}",
-        _hours(figures.gpu_hours),
+        hours_said(figures.gpu_hours),
         f"{figures.replicas_mean:.1f} (up to {figures.replicas_most})",
         in_one_cell(_ms(figures.ttft_p50_ms), _ms(figures.ttft_p99_ms)),
         _ms(figures.itl_p99_ms),
@@ -217,10 +217,6 @@ def row(one: Result) -> tuple[str, ...]:
 def in_one_cell(*numbers: str) -> str:
     """Without commas within them, which would make two of one."""
     return ", ".join(one.replace(",", "") for one in numbers)
-
-
-def _hours(value: float) -> str:
-    return f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _set_said(one: Played) -> str:
@@ -256,7 +252,7 @@ def world_rows(report: Report) -> Iterator[tuple[str, ...]]:
             str(one.routing),
             f"{one.kept} of {one.worlds}",
             "-" if one.slo_pct is None else in_one_cell(*map(percent, one.slo_pct)),
-            in_one_cell(*map(_hours, one.gpu_hours)),
+            in_one_cell(*map(hours_said, one.gpu_hours)),
         )
 
 
@@ -265,7 +261,7 @@ def spent_rows(report: Report, results: Iterable[Result]) -> Iterator[tuple[str,
     for one in results:
         hours, spent = one.gpu_hours, one.outcome.spent
         if spent is not None and hours and not report.scenario.fixed:
-            yield one.policy, *(f"{_hours(part)} ({100 * part / hours:.0f}%)" for part in astuple(spent))
+            yield one.policy, *(f"{hours_said(part)} ({100 * part / hours:.0f}%)" for part in astuple(spent))
 
 
 def set_rows(report: Report, results: Iterable[Result]) -> Iterator[tuple[str, ...]]:

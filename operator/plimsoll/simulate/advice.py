@@ -11,7 +11,7 @@ from typing import Final
 
 from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.causes import Late
-from plimsoll.simulate.compare import GOAL_PCT, Result, percent
+from plimsoll.simulate.compare import GOAL_PCT, Result, hours_said, percent
 from plimsoll.simulate.outcome import Sleep
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.scenario import Scenario
@@ -111,7 +111,7 @@ def _keeps(ours: Result) -> str:
 
 def _share_and_price(scenario: Scenario, one: Result, currency: str) -> str:
     cost = _told(cost_of(scenario, one), currency)
-    return f"{percent(one.slo_pct)}% with {_hours(one.gpu_hours)} GPU-hours{cost}"
+    return f"{percent(one.slo_pct)}% with {hours_said(one.gpu_hours)} GPU-hours{cost}"
 
 
 def _cheaper(scenario: Scenario, ours: Result, other: Result) -> str:
@@ -157,7 +157,7 @@ def _slept(scenario: Scenario, ours: Result, sleep: Sleep, currency: str) -> str
         return f"it never slept: it sleeps once nobody asked for zero.afterSeconds{after}, and not before it was awake for as long and for three start-ups; {waited}"
     price = scenario.price_per_gpu_hour
     cost = None if price is None else sleep.gpu_hours_saved * price
-    saved = f"{_hours(sleep.gpu_hours_saved)} GPU-hours{_told(cost, currency)}"
+    saved = f"{hours_said(sleep.gpu_hours_saved)} GPU-hours{_told(cost, currency)}"
     return (
         f"it slept {counted(sleep.times, 'time')}, {sleep.hours:,.1f} hours in all, which saved {saved} beside a replica that stays; "
         f"{waited}"
@@ -183,10 +183,6 @@ def _retuned(scenario: Scenario, ours: Result) -> str:
         else ""
     )
     return f"of the engines' settings, {'; '.join(said)}{beside} (tuning.mode 'off' leaves them as planned)"
-
-
-def _hours(value: float) -> str:
-    return f"{value:,.1f}" if value >= 1 else f"{value:.3f}"
 
 
 def _held_back(scenario: Scenario, ours: Result) -> Iterator[str]:
@@ -261,7 +257,7 @@ def _spread(scenario: Scenario, ours: Result, pooled: Result) -> str:
     )
     return (
         f"the router is a part of it: a Service {why}; behind an InferencePool the same law comes to {percent(pooled.slo_pct)}% in "
-        f"place of {percent(ours.slo_pct)}%, with {_hours(pooled.gpu_hours)} GPU-hours"
+        f"place of {percent(ours.slo_pct)}%, with {hours_said(pooled.gpu_hours)} GPU-hours"
     )
 
 

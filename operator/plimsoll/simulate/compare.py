@@ -61,6 +61,11 @@ def percent(share: float) -> str:
     return f"{floor(100 * share + 1e-6) / 100:.2f}"
 
 
+def hours_said(value: float) -> str:
+    """GPU-hours as they are told; a few of them with so many digits that what is compared can be reckoned from them."""
+    return f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
+
+
 @dataclass(slots=True)
 class Comparison:
     """Runs of policies on one stage, each done once."""
