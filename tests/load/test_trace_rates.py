@@ -44,7 +44,9 @@ def test_a_rate_is_a_second_s_a_minute_s_or_an_hour_s_by_its_name(column: str, f
 def test_counts_are_of_the_time_until_the_next_line_and_the_last_as_long_as_others(column: str):
     found = rates(f"timestamp,{column}\n2026-11-23T10:00,60\n2026-11-23T10:01,120\n2026-11-23T10:02,30\n")
     assert list(found.lines) == [Rate(0, 1, 1), Rate(60, 2, 1), Rate(120, 0.5, 1)]
-    assert found.notes == ("requests are counted by 60 seconds, and taken to come evenly within them",)
+    assert found.notes == (
+        "requests are counted by 60 seconds, and how many come in each, and when, is drawn by chance around the count",
+    )
 
 
 def test_where_a_table_leaves_out_empty_intervals_nobody_is_taken_to_come():

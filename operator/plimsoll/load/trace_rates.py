@@ -192,8 +192,8 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
             f"; it leaves out {holes:,} {'stretch' if holes == 1 else 'stretches'} of time, in which nobody is taken to come"
         )
     )
-    said = f"requests are counted by {usual:,g} seconds, and taken to come evenly within them{left_out}"
-    return found, said
+    drawn = "how many come in each, and when, is drawn by chance around the count"
+    return found, f"requests are counted by {usual:,g} seconds, and {drawn}{left_out}"
 
 
 def _usual(gaps: Sequence[float]) -> float:
