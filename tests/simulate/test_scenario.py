@@ -84,6 +84,13 @@ def test_that_the_operator_would_not_follow_the_load_is_said(spec: dict[str, Any
     assert any("without scaling.max" in said for said in scenario(**spec).left_out) == told
 
 
+@pytest.mark.parametrize(("most", "told"), [(20, True), (8, False), (None, False)])
+def test_that_the_fleet_has_room_for_fewer_than_scaling_allows_is_said(most: int | None, told: bool) -> None:
+    made = scenario(scaling={} if most is None else {"max": most})
+    assert made.most == 8
+    assert ("scaling.max allows 20 replicas, and the fleet has room for 8" in made.left_out) == told
+
+
 @pytest.mark.parametrize(
     ("engine", "vendor", "ahead"),
     [

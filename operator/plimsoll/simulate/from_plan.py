@@ -89,10 +89,9 @@ def scenario_of(
     most_asked = intent.bounds.most if fixed is None else max(1, fixed)
     sets, unplayed = _sets(given, limits, further, most=most_asked if fixed is None else None)
     bound = min((one for one in (most_asked, allowed) if one is not None), default=None)
-    most = first.hardware.most if bound is None else min(bound, first.hardware.most)
-    if sets:
-        room = sum(one.hardware.most for one in sets)
-        most = room if most_asked is None else min(most_asked, room)
+    room = sum(one.hardware.most for one in sets) if sets else first.hardware.most
+    together = most_asked if sets else bound
+    most = room if together is None else min(together, room)
     workload, scaling = intent.spec.workload, intent.spec.scaling
     down = scaling.down_window_seconds
     return Scenario(
@@ -128,7 +127,7 @@ def scenario_of(
         tunable=None if sets else first.tunable,
         attainable=all(one.reason != UNATTAINABLE for one in plan.findings),
         warned=tuple(sentence(one) for one in plan.findings if one.severity is Severity.WARNING),
-        left_out=(*_left_out(reading, plan.outcome, allowed, several=bool(sets)), *unplayed),
+        left_out=(*_left_out(reading, plan.outcome, allowed, room, several=bool(sets)), *unplayed),
     )
 
 
@@ -209,15 +208,20 @@ def _said(outcome: Outcome) -> str:
     return f"is {outcome}" if outcome in (Outcome.SHORT, Outcome.INVALID) else outcome.value
 
 
-def _left_out(reading: Reading, outcome: Outcome, allowed: int | None, *, several: bool) -> Iterator[str]:
+def _left_out(
+    reading: Reading, outcome: Outcome, allowed: int | None, room: int, *, several: bool
+) -> Iterator[str]:
     spec = reading.deployment.spec
+    most = spec.scaling.max
     if spec.replicas == 0:
         yield "spec.replicas is 0, so nothing would serve; one replica is simulated"
     if spec.paused:
         yield "spec.paused holds everything as it is; it is simulated as if it did not"
     if outcome is Outcome.SHORT:
         yield "the plan is short of GPUs: fewer replicas than it asks for are simulated, as many as find room"
-    if spec.replicas is None and spec.scaling.max is None:
+    if spec.replicas is None and most is not None and most > room:
+        yield f"scaling.max allows {most:,} replicas, and the fleet has room for {room:,}"
+    if spec.replicas is None and most is None:
         yield "without scaling.max the operator keeps the number that was planned; this shows what it would do with one"
     if allowed is not None:
         yield (
