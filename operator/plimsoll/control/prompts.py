@@ -280,7 +280,8 @@ def _planned(capacity: Capacity, budget: int) -> tuple[float, float] | None:
 def _point(signals: Signals, units: Mapping[str, float]) -> tuple[float, float] | None:
     """Over the five minutes that latencies look back: tokens in a step, and its length, the gap between two tokens.
 
-    A replica that carries four times as much takes a quarter of the time for a step as full, so both are those of one that carries one.
+    One that carries four times as much computes four times as many tokens a second, in steps that last a quarter as long: so what all compute
+    is divided by all that they carry, and not by their number.
     """
     gaps, prompt = signals.latencies.itl, signals.latencies.prompt
     if gaps is None or prompt is None or not (gaps.trusted and prompt.trusted) or not signals.replicas:

@@ -348,13 +348,10 @@ def _remembered(turn: Turn, before: RoleMemory) -> RoleMemory:
 
 def _watched(turn: Turn, memory: RoleMemory) -> RoleMemory:
     """The memory with what arrives now. It may not have been seen for long, as nobody says it of a deployment that sleeps."""
-    steady, recent, load = (
-        turn.role.signals.arrivals_per_s,
-        turn.role.signals.recent_arrivals_per_s,
-        memory.load,
-    )
+    steady, recent = turn.role.signals.arrivals_per_s, turn.role.signals.recent_arrivals_per_s
     if steady is None:
         return memory
+    load = memory.load
     if load.at is not None and turn.now - load.at > turn.law.blind_ticks * turn.law.tick_s:
         load = load.unwatched()
     return replace(memory, load=forecast.observed(load, turn.now, steady, recent))
