@@ -46,9 +46,12 @@ def plain_replica(track: Track) -> ReplicaSignals:
         if before is None or finished is None:
             return None
         found = finished + (gained("errors", span) or 0.0) + (gained("refused", span) or 0.0)
-        for name in ("running", "waiting"):
-            new, old = getattr(last, name), getattr(before, name)
-            found += 0.0 if new is None or old is None else new - old
+        ends = [end for end in track.ends if end.at >= before.at]
+        starts = [before, *[PodSample(pod="a", at=0, running=0.0, waiting=0.0) for _ in ends]]
+        for start, end in zip(starts, [*ends, last], strict=True):
+            pairs = [(getattr(end, name), getattr(start, name)) for name in ("running", "waiting")]
+            grown = [0.0 if None in pair else pair[0] - pair[1] for pair in pairs]
+            found = found + grown[0] + grown[1]
         return found
 
     def held(span: float) -> list[float]:

@@ -75,6 +75,36 @@ def test_an_engine_that_had_hardly_counted_before_it_began_anew_is_soon_heard_ag
     assert [(sample.at, sample.prompt_tokens) for sample in track.samples] == [(0, 300), (60, 500), (75, 800)]
 
 
+FULL = [(0, 1000, 150, 300), (15, 1075, 150, 300)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "arrived"),
+    [
+        ([*FULL, (60, 75, 20, 0)], 75 + 75 + 20),
+        ([(0, 1000, 150, 0), FULL[1], (60, 75, 20, 0)], 75 + 300 + 75 + 20),
+        ([FULL[0], (15, 1510, 0, 15), (60, 75, 20, 0)], 510 - 435 + 75 + 20),
+        ([*FULL, (60, None, 10, 0), (75, 75, 20, 0)], 75 + 75 + 20),
+        ([*FULL, (60, 10, 100, 200), (75, 2, 20, 0)], 75 + 10 + 300 + 2 + 20),
+        ([*FULL, (60, 75, 20, None)], 75 + 75 + 20),
+    ],
+    ids=["full", "filling up", "drained", "the next counts nothing yet", "twice", "no queue told since"],
+)
+def test_what_is_lost_with_an_engine_had_arrived_and_takes_nothing_from_what_arrives_later(rows, arrived):
+    told = [PodSample(pod="a", at=t, finished=f, running=r, waiting=w) for t, f, r, w in rows]
+    (one,) = signals_of(fed(*told), now=rows[-1][0], live=["a"]).replicas
+    assert one.arrived == arrived
+
+
+def test_an_engine_that_ends_again_before_it_has_counted_who_finished_loses_nobody_twice():
+    told = [
+        PodSample(pod="a", at=t, finished=f, generation_tokens=g, running=r, waiting=0)
+        for t, f, g, r in ((0, 1000, 9000, 150), (15, 1000, 9000, 150), (60, None, 90, 5), (75, 7, 9, 20))
+    ]
+    (one,) = signals_of(fed(*told), now=75, live=["a"]).replicas
+    assert one.arrived == 7 + 20
+
+
 def test_what_was_never_said_is_none_and_not_zero():
     said = signals_of(fed(PodSample(pod="a", at=0), PodSample(pod="a", at=15)), now=15, live=["a"])
     assert (said.inflight, said.arrivals_per_s, said.held_each(), said.preempted_share) == (None,) * 4

@@ -46,6 +46,8 @@ class Track:
     """What was counted before the last restart of the engine, which is added to what it counts since."""
     peaks: tuple[Peak, ...] = ()
     """Samples that no later one has reached in requests in flight. So the most since any moment is the first of these after it."""
+    ends: tuple[PodSample, ...] = ()
+    """The last sample of each engine that was followed by another one: what was in flight then was lost."""
 
     @classmethod
     def begun(cls, sample: PodSample) -> Track:
@@ -58,13 +60,17 @@ class Track:
         if fallen is Fallen.A_LITTLE and sample.at - self.last.at < OLDER_S:
             return self
         restarted = fallen is not Fallen.NOT
-        carried = _last_said(self.samples) if restarted else self.carried
+        carried, ends = self.carried, self.ends
+        if restarted:
+            carried = _last_said(self.samples)
+            ended = _last_counted(self.samples)
+            ends = *[end for end in ends if sample.at - KEPT_S < end.at < ended.at], ended
         last = sample if restarted or None not in COUNTS(sample) else _filled(sample, self.last)
         mended = sample if carried is None else _on_top(sample, carried)
         kept = self.samples
         if len(kept) > 1 and kept[1].at <= sample.at - KEPT_S:
             kept = kept[bisect_right(kept, sample.at - KEPT_S, key=AT) :]
-        return Track((*kept, mended), last, carried, _higher(self.peaks, sample))
+        return Track((*kept, mended), last, carried, _higher(self.peaks, sample), ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,11 @@ def _last_said(samples: Sequence[PodSample]) -> PodSample:
             break
         said = _filled(said, before)
     return said
+
+
+def _last_counted(samples: Sequence[PodSample]) -> PodSample:
+    """The last sample that counts what has finished: one without it may be of the next engine, where nothing has finished yet."""
+    return next((sample for sample in reversed(samples) if sample.finished is not None), samples[-1])
 
 
 def _on_top(sample: PodSample, carried: PodSample) -> PodSample:

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from operator import attrgetter
 from typing import Final
 
@@ -217,6 +218,8 @@ def _base(track: Track, span: float) -> PodSample | None:
 
 _SILENT: Final = PodSample(pod="", at=0.0)
 """Stands for the earlier sample of a replica that was seen only once, so that no gain is known."""
+_IDLE: Final = PodSample(pod="", at=-inf, running=0.0, waiting=0.0)
+"""Stands for an engine that has just started."""
 
 
 def _replica(pod: str, track: Track) -> ReplicaSignals:
@@ -241,8 +244,8 @@ def _replica(pod: str, track: Track) -> ReplicaSignals:
         generation_tokens=generated,
         prefix_queries=queries,
         prefix_hits=hits,
-        arrived=_arrived(finished, errors, refused, last, base or _SILENT),
-        recently=_arrived(done, failed, turned_away, last, lately),
+        arrived=_arrived((finished, errors, refused), last, base or _SILENT, track.ends),
+        recently=_arrived((done, failed, turned_away), last, lately, track.ends),
         recent_prompt_tokens=recent_prompts,
         recent_span_s=0.0 if recent is None else last.at - recent.at,
         inflight_mean=_mean(_inflights(track, RATE_S)),
@@ -266,13 +269,22 @@ def _gained(new: float | None, old: float | None) -> float | None:
 
 
 def _arrived(
-    finished: float | None, errors: float | None, refused: float | None, last: PodSample, base: PodSample
+    gained: tuple[float | None, float | None, float | None],
+    last: PodSample,
+    base: PodSample,
+    ends: Sequence[PodSample],
 ) -> float | None:
-    """Requests that arrived between two samples. Those that were refused count: else a full queue would hide how many more are asked."""
+    """Requests that arrived between two samples. Those that were refused count: else a full queue would hide how many more are asked. Those that
+    were lost with an engine had arrived, so each engine since is counted by itself."""
+    finished, errors, refused = gained
     if finished is None:
         return None
-    ended = finished + (errors or 0.0) + (refused or 0.0)
-    return ended + _more(last.running, base.running) + _more(last.waiting, base.waiting)
+    arrived = finished + (errors or 0.0) + (refused or 0.0)
+    for end in ends:
+        if base.at <= end.at:
+            arrived += _more(end.running, base.running) + _more(end.waiting, base.waiting)
+            base = _IDLE
+    return arrived + _more(last.running, base.running) + _more(last.waiting, base.waiting)
 
 
 def _most(peaks: Sequence[Peak], since: float) -> float | None:
