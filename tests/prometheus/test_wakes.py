@@ -8,7 +8,15 @@ from collections.abc import Mapping
 import pytest
 
 from plimsoll.prometheus.client import NO_ANSWER, NO_CONNECTION, Answered, Read, T
-from plimsoll.prometheus.wakes import GROUPS_MOST, LABEL, RETRY_LOOKS, TOGETHER, WakeQueries, Woken
+from plimsoll.prometheus.wakes import (
+    GROUPS_MOST,
+    LABEL,
+    LONGER_LOOKS,
+    RETRY_LOOKS,
+    TOGETHER,
+    WakeQueries,
+    Woken,
+)
 
 DOUBLE = "HTTP 422: many-to-many matching not allowed"
 
@@ -23,6 +31,8 @@ class Gateway:
         self.passing = ""
         """What it answers to everything for a while."""
         self.loaded = True
+        self.longest = 1_000_000
+        """Characters of a question that are let through."""
         self.lacks = ""
         """What its answers may lack, where a store is away; then it counts none who wait."""
         self.about = ""
@@ -36,6 +46,8 @@ class Gateway:
                 errors[about] = self.passing or NO_CONNECTION
             elif "slow" in text and self.loaded:
                 errors[about] = NO_ANSWER
+            elif len(text) > self.longest:
+                errors[about] = "HTTP 413: Request Entity Too Large"
             elif "wrong" in text:
                 errors[about] = "HTTP 400: parse error"
             elif "double" in text and self.loaded:
@@ -228,6 +240,39 @@ def test_all_are_asked_at_each_look_however_long_a_store_is_away() -> None:
     looked(wakes, queries, 50)
     assert looked(wakes, queries).unanswered == dict.fromkeys(sorted(queries), gateway.lacks)
     assert all(all(f'"{key}"' in str(each) for key in queries) for each in gateway.asked)
+
+
+@pytest.mark.parametrize(("count", "looks", "turns"), [(60, 10, 1), (200, 20, 1), (1200, 30, 4)])
+def test_all_are_asked_as_often_as_may_be_where_the_length_of_a_question_is_limited(
+    count: int, looks: int, turns: int
+) -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    gateway.longest = 6_000
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(count)} | {"team/a": "wrong"}
+    good = {key: 3.0 for key in sorted(queries) if "chat" in key}
+    looked(wakes, queries, looks)
+    asked = len(gateway.asked)
+    for _ in range(2 * turns):
+        found = looked(wakes, queries)
+        assert found.waiting == good, "the last answer stands for those whose turn it is not"
+        assert found.refused.keys() == {"team/a"}
+    last = [str(each) for each in gateway.asked[asked:]]
+    for turn in (last[:turns], last[turns:]):
+        assert all(any(f'"{key}"' in each for each in turn) for key in good)
+    assert max(map(len, gateway.asked)) <= GROUPS_MOST + 2
+    assert max(len(text) for each in gateway.asked[asked:] for text in each.values()) <= gateway.longest
+
+
+def test_a_limit_that_is_no_longer_there_is_found_out() -> None:
+    gateway = Gateway()
+    wakes = WakeQueries(gateway)
+    gateway.longest = 6_000
+    queries = {f"team/chat-{n}": f'queue{{n="{n}"}}' for n in range(200)}
+    looked(wakes, queries, 20)
+    gateway.longest = 1_000_000
+    looked(wakes, queries, 2 * LONGER_LOOKS)
+    assert list(gateway.asked[-1]) == [TOGETHER]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 The queries are written by users, and one that Prometheus refuses spoils the answer for all. Then they are asked in ever smaller groups,
 until the bad one is alone; it is left out until it is written anew. So is one that is too slow, or is refused for what series there are, but
 that is tried again now and then. A failure that may pass by itself, as an outage, is blamed on no query, nor is a query that had no answer
-then said to find nothing. Where the answer to all of them is not whole, as a store is away, those that it does not concern are soon asked
+then said to find nothing. Where a question is refused that has nothing but good ones, it was too long: they are asked in shorter ones from then
+on, in turns where these are too many for one look, and of those whose turn it is not the last answer stands. Where the answer to all of them is not whole, as a store is away, those that it does not concern are soon asked
 without the others.
 """
 
@@ -18,15 +19,19 @@ from plimsoll.facts.promql import unclosed
 from plimsoll.prometheus.answers import Rows
 from plimsoll.prometheus.client import NO_ANSWER, Answered, is_lasting, is_refusal
 from plimsoll.prometheus.fleet import Asks
+from plimsoll.prometheus.lengths import Limit, packed
 
 LABEL: Final = "plimsoll_deployment"
 GROUPS_MOST: Final = 4
 """Groups that are asked at one look at most, beside all queries that are known to be good; and the parts into which a refused group is split."""
+OR: Final = " or "
 TOGETHER: Final = "wakes"
 APART: Final = "wakes-apart"
 RETRY_LOOKS: Final = 40
 """Looks until a query that was too slow, or refused for what series there are, is asked again. Not sooner, as the whole tick waits for a slow
 one each time."""
+LONGER_LOOKS: Final = 240
+"""Looks until a question is tried again that is longer than what was refused: what refused it may have been something that passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,13 @@ class WakeQueries:
         """The query, and why it is refused."""
         self._later: dict[str, _Later] = {}
         self._late = frozenset[str]()
-        """Which of the two questions that hold all good queries had no answer in time at the last look."""
+        """Good queries whose question had no answer in time when they were last asked."""
+        self._limit = Limit()
+        self._doubted: list[tuple[int, frozenset[str]]] = []
+        """Questions that were refused, of which it is not known yet whether one of their queries was the reason: length and queries."""
+        self._found: Mapping[str, float] = {}
+        """What was found last, which stands for those whose turn it is not."""
+        self._lacked: Mapping[str, str] = {}
         self._looks = 0
         self._why = ""
         """Why a group with several queries last had no answer."""
@@ -80,7 +91,7 @@ class WakeQueries:
         self._looks += 1
         self._read(queries)
         # First, as a slow query among the others keeps the thread that asks it.
-        together = {about: those for about, those in ((TOGETHER, self._good), (APART, self._apart)) if those}
+        together = self._turns(room)
         groups = min(GROUPS_MOST, room - len(together))
         asked, self._groups = self._groups[:groups], self._groups[groups:]
         parts = self._some_apart(groups - len(asked))
@@ -91,20 +102,24 @@ class WakeQueries:
         questions = {about: _all(those) for about, those in {**together, **beside}.items()}
         answers = await self._source.ask(questions, _waiting)
         lack = {about: answers.errors.get(about, "") or answers.partial.get(about, "") for about in questions}
-        unanswered = {key: lack[about] for about, those in together.items() for key in those}
+        turned = {key for those in together.values() for key in those}
+        others = {*self._good, *self._apart} - turned
+        unanswered = {key: why for key, why in self._lacked.items() if key in others}
+        unanswered |= {key: lack[about] for about, those in together.items() for key in those}
         # Of those that were asked twice the smaller question decides where its answer is whole.
         unanswered |= {
             key: lack[about] for about, those in beside.items() if not lack[about] for key in those
         }
         unanswered |= {key: lack[f"{TOGETHER}-{place}"] for place, group in enumerate(asked) for key in group}
-        self._sort(answers, parts)
-        late = frozenset(about for about in together if lack[about] == NO_ANSWER)
-        for about, good in ((TOGETHER, self._good), (APART, self._apart)):
-            if is_refusal(lack.get(about, "")) or about in late & self._late:
-                # One of them has become wrong, as a type error in a metric that has only now appeared, or slow.
-                self._groups += _parts(good)
-                good.clear()
-        self._late = late
+        for about in answers.answers:
+            self._limit = self._limit.after_answer(len(questions[about]))
+        self._sort(answers, together, parts)
+        late = {key for about, those in together.items() if lack[about] == NO_ANSWER for key in those}
+        for about, those in together.items():
+            if is_refusal(lack[about]) or (lack[about] == NO_ANSWER and those.keys() & self._late):
+                # One of them has become wrong, as a type error in a metric that has only now appeared, or slow; or they are too many.
+                self._split(those, lack[about])
+        self._late = (self._late - turned) | late
         for place, group in enumerate(asked):
             about = f"{TOGETHER}-{place}"
             if about in answers.answers:
@@ -114,8 +129,46 @@ class WakeQueries:
                     self._later.pop(key, None)
             else:
                 self._failed(group, lack[about])
-        found = {key: value for each in answers.answers.values() for key, value in each.items()}
+        self._settle()
+        found = {key: value for key, value in self._found.items() if key in others}
+        found |= {key: value for each in answers.answers.values() for key, value in each.items()}
+        self._found, self._lacked = found, unanswered
         return self._woken(found, unanswered)
+
+    def _turns(self, room: int) -> dict[str, dict[str, str]]:
+        """The questions with good queries for this look, as many as may be; those that are left out come first at the next one."""
+        self._groups = [each for group in self._groups for each in self._short(group)]
+        # Others wait for an answer too.
+        most = max(2, room - min(len(self._groups) + len(self._again), room // 2))
+        good, apart = self._short(self._good), self._short(self._apart)
+        if self._looks % LONGER_LOOKS == 0:
+            good = [{**good[0], **good[1]}, *good[2:]] if len(good) > 1 else good
+        first = max(most - len(apart), -(-most // 2))
+        then = most - len(good[:first])
+        self._good = _merged([*good[first:], *good[:first]])
+        self._apart = _merged([*apart[then:], *apart[:then]])
+        return {**_named(TOGETHER, good[:first]), **_named(APART, apart[:then])}
+
+    def _short(self, queries: Mapping[str, str]) -> list[dict[str, str]]:
+        """The queries in questions that are short enough, as far as that is known."""
+        lengths = {key: len(_one(key, text)) + len(OR) for key, text in queries.items()}
+        return [{key: queries[key] for key in pack} for pack in packed(lengths, self._limit.most)]
+
+    def _split(self, those: Mapping[str, str], why: str) -> None:
+        """Find out in smaller groups which of some queries is refused or slow, if one of them is."""
+        if is_refusal(why):
+            self._doubted.append((len(_all(those)), frozenset(those)))
+        self._good = {key: text for key, text in self._good.items() if key not in those}
+        self._apart = {key: text for key, text in self._apart.items() if key not in those}
+        self._groups = [*_parts(those), *self._groups]
+
+    def _settle(self) -> None:
+        """Learn from the questions that were refused and whose queries have all had an answer since; forget those of which one was the reason."""
+        good, open_ = {*self._good, *self._apart}, {key for group in self._groups for key in group}
+        for length, keys in self._doubted:
+            if keys <= good:
+                self._limit = self._limit.after_refusal(length)
+        self._doubted = [each for each in self._doubted if not each[1] <= good and each[1] <= good | open_]
 
     def _some_apart(self, room: int) -> list[dict[str, str]]:
         """Some of those that are apart, in groups that are asked once more by themselves."""
@@ -126,11 +179,18 @@ class WakeQueries:
         self._again = parts[room:]
         return parts[:room]
 
-    def _sort(self, answers: Answered[Mapping[str, float]], parts: list[dict[str, str]]) -> None:
+    def _sort(
+        self,
+        answers: Answered[Mapping[str, float]],
+        together: Mapping[str, Mapping[str, str]],
+        parts: list[dict[str, str]],
+    ) -> None:
         """Put those apart of which the answer together is not whole, and take those back of which it is: all of them together, or some of the
         `parts` by themselves."""
-        lacking = self._good if TOGETHER in answers.partial else {}
-        back = self._apart if _is_whole(answers, APART) else dict[str, str]()
+        partial = [those for about, those in together.items() if about in answers.partial]
+        whole = [those for about, those in together.items() if _is_whole(answers, about)]
+        lacking = {key: text for key, text in _merged(partial).items() if key in self._good}
+        back = {key: text for key, text in _merged(whole).items() if key in self._apart}
         for place, part in enumerate(parts):
             if _is_whole(answers, f"{APART}-{place}"):
                 back = back | part
@@ -178,7 +238,7 @@ class WakeQueries:
         if not is_refusal(why) and why != NO_ANSWER:
             self._groups.append(dict(group))
         elif more:
-            self._groups = [*_parts(group), *self._groups]
+            self._split(group, why)
         elif is_lasting(why):
             self._later.pop(key, None)
             self._bad[key] = text, why
@@ -228,8 +288,16 @@ def _parts(group: Mapping[str, str]) -> list[dict[str, str]]:
     return [{key: group[key] for key in keys[at : at + size]} for at in range(0, len(keys), size or 1)]
 
 
+def _merged(chunks: list[Mapping[str, str]] | list[dict[str, str]]) -> dict[str, str]:
+    return {key: text for chunk in chunks for key, text in chunk.items()}
+
+
+def _named(about: str, chunks: list[dict[str, str]]) -> dict[str, dict[str, str]]:
+    return {f"{about}+{place}" if place else about: chunk for place, chunk in enumerate(chunks)}
+
+
 def _all(queries: Mapping[str, str]) -> str:
-    return " or ".join(_one(key, text) for key, text in sorted(queries.items()))
+    return OR.join(_one(key, text) for key, text in sorted(queries.items()))
 
 
 def _one(key: str, query: str) -> str:
