@@ -244,6 +244,15 @@ def test_the_window_forgets_pods_and_minutes():
     assert len(window.tracks["pod-1"].samples) <= 24
 
 
+@pytest.mark.parametrize("step", [15, 60, 90, 110, 120, 180, 240, 300])
+def test_samples_span_what_latencies_look_back_however_far_they_are_apart(step):
+    window = Window()
+    for at in range(0, 20 * step, step):
+        window = window.add(at, [PodSample(pod="a", at=at)])
+        assert signals_of(window, now=at, live=["a"]).latencies.whole is (at >= 300)
+    assert len(window.tracks["a"].samples) <= 330 // step + 2
+
+
 def test_other_bounds_share_what_they_share():
     merged = total([histogram(1, 2, 3, 4), histogram(5, 6, bounds=(1.0, math.inf))])
     assert merged is not None

@@ -69,7 +69,8 @@ class Track:
         mended = sample if carried is None else _on_top(sample, carried)
         kept = self.samples
         if len(kept) > 1 and kept[1].at <= sample.at - KEPT_S:
-            kept = kept[bisect_right(kept, sample.at - KEPT_S, key=AT) :]
+            # The newest of those that are older stays, so that samples span five minutes however far they are apart.
+            kept = kept[bisect_right(kept, sample.at - KEPT_S, key=AT) - 1 :]
         return Track((*kept, mended), last, carried, _higher(self.peaks, sample), ends)
 
 
