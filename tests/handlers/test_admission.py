@@ -39,6 +39,7 @@ from tests.reconcile.test_known_models import CLAIM, kept
 def _a_busy_machine_is_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds that an API server waits may pass here before the first plan is made: what it needs is read and compiled then."""
     monkeypatch.setattr(room, "ANSWER_SECONDS", 600.0)
+    monkeypatch.setattr(room, "READ_SECONDS", 600.0)
     monkeypatch.setattr(room, "MODEL_SECONDS", 600.0)
 
 
@@ -281,8 +282,11 @@ def test_a_thousand_at_once_are_not_planned_one_by_one_but_none_that_may_not_be_
     assert "many resources come at once" in told[-1]
 
 
-def posted(admission: Admission, *bodies: bytes, folder: Path) -> list[tuple[int, str]]:
-    """As the API server posts them."""
+BEGUN = f"POST {room.PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{{".encode()
+
+
+def posted(admission: Admission, *bodies: bytes, folder: Path, slow: int = 0) -> list[tuple[int, str]]:
+    """As the API server posts them, after others that never end theirs."""
     pair, authority = made(("127.0.0.1",), datetime.now(UTC))  # noqa: TID251 - a TLS library has no other clock
 
     async def run() -> list[tuple[int, str]]:
@@ -295,11 +299,17 @@ def posted(admission: Admission, *bodies: bytes, folder: Path) -> list[tuple[int
         try:
             url = f"https://127.0.0.1:{runner.addresses[0][1]}{room.PATH}"
             trust = ssl.create_default_context(cadata=authority)
+            others = [await asyncio.open_connection(*runner.addresses[0][:2], ssl=trust) for _ in range(slow)]
+            for _, writer in others:
+                writer.write(BEGUN)
+                await writer.drain()
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
                 for body in bodies:
                     headers = {"Content-Type": "application/json"}
                     async with session.post(url, data=body, ssl=trust, headers=headers) as answered:
                         found.append((answered.status, await answered.text()))
+            for _, writer in others:
+                writer.close()
             # Connections end a moment after they were ended, on both sides.
             async with asyncio.timeout(60):
                 while runner.server is not None and runner.server.connections:
@@ -349,3 +359,20 @@ def test_what_cannot_be_judged_is_an_error_so_that_the_failure_policy_decides(
     assert status == 503
     assert text
     assert admission.counts.answers == {"error": 1}
+
+
+def test_those_who_send_slowly_keep_nobody_from_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "AT_ONCE", 2)
+    monkeypatch.setattr(room, "ANSWER_SECONDS", 20.0)
+    ((status, _),) = posted(desk(), review(request()), folder=tmp_path, slow=6)
+    assert status == 200
+
+
+@pytest.mark.parametrize(("limit", "status"), [("MOST_HELD", 503), ("LONGEST_BODY", 413)])
+def test_a_body_takes_no_more_room_than_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, status: int
+) -> None:
+    monkeypatch.setattr(room, limit, 0)
+    assert [each for each, _ in posted(desk(), *2 * [review(request())], folder=tmp_path)] == 2 * [status]

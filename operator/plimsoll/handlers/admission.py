@@ -11,9 +11,9 @@ import json
 import logging
 import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -47,7 +47,11 @@ LONGEST_BODY: Final = 8 * 2**20
 ANSWER_SECONDS: Final = 4.0
 """How long an answer may take. The API server waits for five seconds by the chart."""
 AT_ONCE: Final = 32
-"""Requests that are read and judged at once. Others wait before their bodies are read, so that a flood of them takes no memory."""
+"""Requests that are judged at once."""
+READ_SECONDS: Final = 2.0
+"""How long a body may take. It is read before a request takes one of those places, so that nobody holds them who sends slowly."""
+MOST_HELD: Final = AT_ONCE * LONGEST_BODY
+"""Bytes of all bodies that are held at once, so that a flood of them takes no more memory."""
 MOST_PLANS: Final = 4
 """Plans that are made or waited for at once. A plan takes 10 ms and more, and whoever creates a thousand resources must not wait for
 each, so further ones are judged without a plan."""
@@ -285,14 +289,40 @@ def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
     return response
 
 
-async def _validate(admission: Admission, turnstile: asyncio.Semaphore, request: web.Request) -> web.Response:
-    """Answers an AdmissionReview. The turnstile bounds how many are read and judged at once."""
+@dataclass(slots=True)
+class _Bodies:
+    """The bodies of all requests that are being answered."""
+
+    held: int = 0
+    """Their bytes."""
+
+    @asynccontextmanager
+    async def read(self, request: web.Request) -> AsyncIterator[bytes]:
+        body = bytearray()
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                async for chunk in request.content.iter_any():
+                    body += chunk
+                    self.held += len(chunk)
+                    if len(body) > LONGEST_BODY:
+                        raise web.HTTPRequestEntityTooLarge(LONGEST_BODY)
+                    if self.held > MOST_HELD:
+                        raise TimeoutError("too much is sent at once")
+            yield bytes(body)
+        finally:
+            self.held -= len(body)
+
+
+async def _validate(
+    admission: Admission, turnstile: asyncio.Semaphore, bodies: _Bodies, request: web.Request
+) -> web.Response:
+    """Answers an AdmissionReview. The turnstile bounds how many are judged at once."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     outcome = "error"
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), turnstile:
-            review = await request.json(loads=parsed)
+        async with asyncio.timeout(ANSWER_SECONDS), bodies.read(request) as body, turnstile:
+            review = parsed(body)
             asked = review.get("request") if isinstance(review, dict) else None
             if not isinstance(asked, dict) or review.get("apiVersion") != REVIEW:
                 return web.Response(status=400, text=f"no AdmissionReview of {REVIEW} with a request")
@@ -321,7 +351,7 @@ async def serve_admission(
 ) -> web.AppRunner:
     """Answers until its cleanup() is awaited. Raises OSError where it cannot listen."""
     app = web.Application(client_max_size=LONGEST_BODY)
-    app.add_routes([web.post(PATH, partial(_validate, admission, asyncio.Semaphore(AT_ONCE)))])
+    app.add_routes([web.post(PATH, partial(_validate, admission, asyncio.Semaphore(AT_ONCE), _Bodies()))])
     runner = runner_of(app)
     await runner.setup()
     try:
