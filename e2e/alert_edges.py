@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from alert_cases import Case, case
+from alert_case import Case, case
 from alert_series import (
     AGAIN,
     AVAILABLE,

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import alert_case
 import alert_cases
 import alert_edges
 import alert_series
@@ -29,7 +30,7 @@ def test_the_rules_can_be_read() -> None:
 
 def test_every_alert_fires_when_it_should_and_no_other_does(tmp_path: Path) -> None:
     file = tmp_path / "tests.json"
-    file.write_text(json.dumps(alert_cases.tests(str(RULES), alert_cases.CASES)))
+    file.write_text(json.dumps(alert_case.tests(str(RULES), alert_cases.CASES)))
     said = promtool("test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
 
@@ -39,14 +40,14 @@ def test_beyond_each_number_its_alert_fires_and_just_before_it_does_not(tmp_path
     file, rules = tmp_path / "tests.json", tmp_path / "rules.yaml"
     # What fires is to be what holds: a queue that shrinks was longer a moment before.
     rules.write_text(re.sub(r"^ *keep_firing_for: .*\n", "", RULES.read_text(), flags=re.MULTILINE))
-    file.write_text(json.dumps(alert_cases.tests(str(rules), alert_edges.cases())))
+    file.write_text(json.dumps(alert_case.tests(str(rules), alert_edges.cases())))
     said = promtool("test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
 
 
 def test_an_alert_about_a_promise_says_what_was_promised_beside_what_was_measured(tmp_path: Path) -> None:
     late = alert_series.ttft(le_0_5=0, le_3=60, le_10=60, inf=60)
-    read = alert_cases.tests(str(RULES), [alert_cases.case("late", late, "TTFTOverSLO")])
+    read = alert_case.tests(str(RULES), [alert_case.case("late", late, "TTFTOverSLO")])
     (one,) = read["tests"]
     one["alert_rule_test"] = [{"eval_time": "30m", "alertname": TTFT_OVER_SLO.alert, "exp_alerts": []}]
     file = tmp_path / "tests.json"
@@ -73,7 +74,7 @@ def of(cluster: str, labels: str) -> str:
 
 def of_two_clusters() -> dict[str, Any]:
     """All cases, each beside a cluster in which the same deployment is well: what fires is of the other one."""
-    read = alert_cases.tests(str(RULES), alert_cases.CASES)
+    read = alert_case.tests(str(RULES), alert_cases.CASES)
     well = [{"series": of("us-1", name), "values": values} for name, values in alert_series.WELL.items()]
     for one in read["tests"]:
         series = [{**each, "series": of("eu-1", each["series"])} for each in one["input_series"]]
