@@ -165,11 +165,22 @@ class Passing:
         """The head of the server's answer, and where its body comes from."""
         if self._server is None or self._server[0].at_eof():
             self._leave_server()
-            at = self._traffic
-            self._server = await asyncio.open_connection(at.host, at.port, ssl=at.trust, limit=HEAD_LIMIT)
+            self._server = await self._opened()
         reader, writer = self._server
         writer.write(request.head.raw + request.body)
         return await http.read_answer(reader, method=request.method), reader
+
+    async def _opened(self) -> tuple[StreamReader, StreamWriter]:
+        """A connection to the server. One that is cancelled in its handshake would stay open, so it is opened to its end, and left then."""
+        at = self._traffic
+        opening = asyncio.ensure_future(
+            asyncio.open_connection(at.host, at.port, ssl=at.trust, limit=HEAD_LIMIT)
+        )
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_left)
+            raise
 
     async def _answer(self, status: int, answer: bytes) -> bool:
         self._traffic.counts.answered(status)
@@ -197,6 +208,11 @@ class Passing:
         if self._server is not None:
             self._server[1].transport.abort()
             self._server = None
+
+
+def _left(opening: asyncio.Future[tuple[StreamReader, StreamWriter]]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()[1].transport.abort()
 
 
 async def _removed(rule: Rule) -> None:

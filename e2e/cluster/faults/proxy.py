@@ -26,6 +26,8 @@ from cluster.faults.stop import Stop
 from cluster.faults.watches import Watch
 
 HANDSHAKE_SECONDS: Final = 10
+LAST_TURNS: Final = 10
+"""Of the loop, in which what was ended last is taken apart: each layer of a connection tells the next one in a turn of its own."""
 
 
 class FaultProxy:
@@ -152,6 +154,9 @@ class FaultProxy:
             for connection in self._open:
                 connection.abort()
             await asyncio.sleep(POLL_SECONDS)  # what was ended is gone a turn later
+        # So are the connections to the server of those that ended last, however slowly turns follow on one another.
+        for _ in range(LAST_TURNS):
+            await asyncio.sleep(0)
 
     async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()
