@@ -37,16 +37,23 @@ def case(about: str, change: Mapping[str, str | None], *fires: str, at: str = AT
     )
 
 
-def tests(rules: str, cases: Iterable[Case]) -> dict[str, Any]:
-    """Cases as promtool reads them. What fires is asked as a query, since what is said is Prometheus' to fill in."""
+def suite(rules: str, tests: list[dict[str, Any]]) -> dict[str, Any]:
+    """Tests of the rules as promtool reads them, each with metrics of every minute."""
     return {
         "rule_files": [rules],
         "evaluation_interval": "1m",
         "group_eval_order": ["plimsoll.records", "plimsoll.latencies", "plimsoll.alerts"],
-        "tests": [
+        "tests": [{"interval": "1m", **one} for one in tests],
+    }
+
+
+def tests(rules: str, cases: Iterable[Case]) -> dict[str, Any]:
+    """Cases as promtool reads them. What fires is asked as a query, since what is said is Prometheus' to fill in."""
+    return suite(
+        rules,
+        [
             {
                 "name": one.about,
-                "interval": "1m",
                 "input_series": [{"series": name, "values": values} for name, values in one.series.items()],
                 "promql_expr_test": [
                     {
@@ -61,4 +68,4 @@ def tests(rules: str, cases: Iterable[Case]) -> dict[str, Any]:
             }
             for one in cases
         ],
-    }
+    )

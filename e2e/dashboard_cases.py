@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from alert_case import suite
 from alert_series import AT, LLM, POD, REFUSED, WELL, replicas, rising, steady
 
 SEEN: Final[Mapping[str, str]] = {
@@ -32,13 +33,10 @@ SEEN: Final[Mapping[str, str]] = {
 
 def found(rules: str, queries: Sequence[str]) -> dict[str, Any]:
     """Whether each of these queries has an answer."""
-    return {
-        "rule_files": [rules],
-        "evaluation_interval": "1m",
-        "group_eval_order": ["plimsoll.records", "plimsoll.latencies", "plimsoll.alerts"],
-        "tests": [
+    return suite(
+        rules,
+        [
             {
-                "interval": "1m",
                 "input_series": [{"series": name, "values": values} for name, values in SEEN.items()],
                 "promql_expr_test": [
                     {
@@ -50,4 +48,4 @@ def found(rules: str, queries: Sequence[str]) -> dict[str, Any]:
                 ],
             }
         ],
-    }
+    )
