@@ -5,7 +5,6 @@ What runs on it is others'. Its control groups are the one thing that outlives i
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -92,21 +91,15 @@ def ip(command: str) -> None:
 
 
 def make_cgroup(name: str) -> None:
-    """One that can take processes; the cluster's end removes it."""
-    cores = os.cpu_count() or 1
+    """One that can take processes; the cluster's end removes it. Its weight stays that of any other group: all programs of a cluster may be
+    in one, and busy pods of a heavier one leave its API server too little to answer a handshake in seconds."""
     for folder in map(Path, cgroups(name)):
         folder.mkdir(parents=True, exist_ok=True)
         for level in (folder.parent, folder):
-            for setting in (
-                "cpuset.cpus",
-                "cpuset.mems",
-            ):  # of the older hierarchy: empty until somebody writes them
+            # Of the older hierarchy: empty until somebody writes them.
+            for setting in ("cpuset.cpus", "cpuset.mems"):
                 if (level / setting).exists() and not (level / setting).read_text().strip():
                     (level / setting).write_text((level.parent / setting).read_text())
-            # A group counts as one process among the host's, and this one is all that runs on a whole node.
-            for setting, weight in (("cpu.shares", 2048 * cores), ("cpu.weight", 200 * cores)):
-                if (level / setting).exists():
-                    (level / setting).write_text(str(weight))
 
 
 def end_cgroup(name: str) -> None:
