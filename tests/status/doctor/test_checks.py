@@ -318,6 +318,24 @@ def test_conditions_do_not_repeat_what_a_check_has_said() -> None:
     assert diagnose(look(pods=(pod,), deployments=(deployment(repeated),))).found == alone
 
 
+WARNED = (
+    "an autoscaler without replicas",
+    "two autoscalers",
+    "an autoscaler of a child",
+    "an autoscaler without metrics",
+    "a quota that is used up",
+    "a deployment that serves less",
+    "nobody sees how loaded replicas are",
+    "more replicas are wanted than may be",
+)
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_what_keeps_nothing_from_serving_is_a_warning(case: str) -> None:
+    """Of which the exit code of the command is 0."""
+    assert [one.severity for one in diagnose(look(**SICK[case][0])).found] == ["warning"]
+
+
 def test_errors_come_before_warnings_and_what_was_not_seen_is_named() -> None:
     sick = look(
         nodes=(node(unschedulable=True),),

@@ -112,7 +112,7 @@ def _counts(name: str) -> bool:
 
 
 def scalers(examined: Examined) -> Iterator[Found]:
-    """Autoscalers that target the wrong object, or that work against each other or against Plimsoll."""
+    """Autoscalers that target the wrong object, or that work against each other or against Plimsoll. What they aim at serves all the same."""
     aims: dict[str, list[Aim]] = {}
     for item in examined.autoscalers:
         aim = aim_of(str(item.get("kind")), item)
@@ -134,7 +134,7 @@ def scalers(examined: Examined) -> Iterator[Found]:
         ):
             if wrong:
                 yield Found(
-                    severity="error",
+                    severity="warning",
                     about=about(names.KIND, deployment),
                     reason=reason,
                     message=message,
