@@ -40,6 +40,7 @@ HEALTHY: Object = {
     "pods": (serving_pod(),),
     "classes": (storage_class(default=True),),
 }
+HELD_STILL = deployment({"type": "Ready", "status": "False", "reason": "Paused"})
 VOLUME = {"storage": {"weights": {"claim": {"name": "weights"}}}}
 KILLED = "Container engine failed startup probe, will be restarted"
 
@@ -201,6 +202,9 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"deployments": (serves_but({"type": "SLOAttainable", "status": "False", "reason": "Unattainable"}),)},
         "Unattainable", "words", "",
     ),
+    "a deployment that is held before it serves": (
+        {"deployments": (HELD_STILL,)}, "Paused", "words", "set spec.paused to false",
+    ),
     "engines that warn of what costs speed": (
         {"deployments": (warned("chat-0: NoNvlink: not all GPUs reach one another by it. Remedy: other nodes"),)},
         "EngineWarns", "NoNvlink: not all GPUs", "",
@@ -318,6 +322,19 @@ def test_conditions_do_not_repeat_what_a_check_has_said() -> None:
     assert diagnose(look(pods=(pod,), deployments=(deployment(repeated),))).found == alone
 
 
+def test_a_deployment_that_is_held_says_so_beside_what_is_wrong_with_its_pod() -> None:
+    """The cure of the pod reaches no pod before the other is done."""
+    pod = waiting("ImagePullBackOff", "not found")
+    (wrong,) = diagnose(look(pods=(pod,))).found
+    held = deployment(
+        {"type": "Ready", "status": "False", "reason": "Paused", "message": f"paused; {wrong.message}"}
+    )
+    assert [one.reason for one in diagnose(look(pods=(pod,), deployments=(held,))).found] == [
+        "ImagePull",
+        "Paused",
+    ]
+
+
 WARNED = (
     "an autoscaler without replicas",
     "two autoscalers",
@@ -327,6 +344,7 @@ WARNED = (
     "a deployment that serves less",
     "nobody sees how loaded replicas are",
     "more replicas are wanted than may be",
+    "a deployment that is held before it serves",
 )
 
 

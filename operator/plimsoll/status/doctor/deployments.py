@@ -27,9 +27,9 @@ from plimsoll.status.pod_words import slower_start, words_of
 from plimsoll.status.refusals import words_of_refusal
 
 CALM: Final = frozenset({
-    "Starting", "RollingOut", "WaitingForNodes", "Paused", "Stopped", "ScaledToZero",
+    "Starting", "RollingOut", "WaitingForNodes", "Stopped", "ScaledToZero",
 })  # fmt: skip
-"""Reasons not to be Ready that time cures, or that were asked for."""
+"""Reasons not to be Ready that time cures, or that were asked for. Paused is none: what does not serve then does not come to by itself."""
 HELD: Final = {
     names.METRICS: "False",
     names.SCALING: "True",
@@ -55,7 +55,9 @@ def conditions_told(examined: Examined) -> Iterator[Found]:
         }
         stalled, ready = current.get(names.STALLED, {}), current.get(names.READY, {})
         worst = stalled if stalled.get("status") == "True" else ready
-        if worst.get("status") in ("True", "False") and not (worst is ready and _calm(ready)):
+        if worst is ready and ready.get("status") == "False" and ready.get("reason") == "Paused":
+            yield _said(item, ready, "warning", "set spec.paused to false")
+        elif worst.get("status") in ("True", "False") and not (worst is ready and _calm(ready)):
             yield _said(item, worst, "error")
         degraded = current.get(names.DEGRADED, {})
         if degraded.get("status") == "True" and worst is ready and ready.get("status") == "True":

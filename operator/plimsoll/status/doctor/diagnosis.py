@@ -36,8 +36,8 @@ class Diagnosis:
 
 def diagnose(examined: Examined) -> Diagnosis:
     found = [one for check in CHECKS for one in check(examined)]
-    # A condition often repeats the words of another finding, which is the better one, as it has the remedy apart.
-    found += [one for one in deployments.conditions_told(examined) if not _repeats(one, found)]
+    # A condition often repeats the words of another finding, which is the better one where only that one has the remedy apart.
+    found += [one for one in deployments.conditions_told(examined) if one.remedy or not _repeats(one, found)]
     order = sorted(found, key=lambda one: (one.severity != "error", one.about, one.reason, one.message))
     unseen = tuple(f"{what}: {why}" for what, why in sorted((examined.unseen or {}).items()))
     return Diagnosis(tuple(dict.fromkeys(order)), unseen)
