@@ -11,6 +11,7 @@ from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import Environment, EnvValue, write_environment
 from plimsoll.cli.importing.features import Remaining, write_features
 from plimsoll.cli.importing.fields import write_flag
+from plimsoll.cli.importing.keys import KEYED, write_keys
 from plimsoll.cli.importing.sources import Mount, model_source
 from plimsoll.cli.importing.stale import write_stale
 from plimsoll.cli.importing.values import BadValueError, truth
@@ -115,11 +116,12 @@ def write_command(draft: Draft, command: Command) -> None:
         remaining.setdefault(given.flag.name, []).append(given)
     _write_model(draft, command, line.positionals, remaining)
     _later_wins(draft, remaining)
+    environment = write_keys(draft, command.environment, remaining)
     write_features(draft, remaining, command.mounts)
     _weights_place(draft, command, remaining)
     for items in remaining.values():
         for given in items:
-            if any(_VARIABLE.search(word) for word in given.words):
+            if given.flag.name not in KEYED and any(_VARIABLE.search(word) for word in given.words):
                 draft.lose(given.what, "it holds a variable whose value is not here")
             else:
                 write_flag(draft, given)
@@ -127,7 +129,7 @@ def write_command(draft: Draft, command: Command) -> None:
     for item in line.unread:
         draft.lose(item.what, item.why)
     write_environment(
-        draft, {name: told for name, told in command.environment.items() if name not in draft_only(draft)}
+        draft, {name: told for name, told in environment.items() if name not in draft_only(draft)}
     )
 
 
@@ -238,6 +240,8 @@ def _expand(word: str, environment: Environment) -> str:
         told = environment.get(name)
         if told is not None and told.value is not None:
             return told.value
+        if told is not None and told.secret is not None:
+            return match[0]  # a default counts only where the variable is not set
         return match[3] if match[3] is not None else match[0]
 
     return _VARIABLE.sub(value, word)

@@ -25,7 +25,7 @@ class EnvValue:
 
 Environment = Mapping[str, EnvValue]
 
-_HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
+HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
 _DEVICES = "the device plugin says which devices a pod has"
 _PLACES = "spec.storage says where weights and caches live"
 _MACHINE = "it belongs to the machine or shell it was written for"
@@ -65,7 +65,7 @@ _LOST: Mapping[str, str] = {
 def write_environment(draft: Draft, environment: Environment) -> None:
     """Give every variable its place."""
     for name, told in environment.items():
-        what = _what(name, told)
+        what = said_of(name, told)
         try:
             _write_one(draft, name, told, what)
         except BadValueError as error:
@@ -74,10 +74,8 @@ def write_environment(draft: Draft, environment: Environment) -> None:
 
 def _write_one(draft: Draft, name: str, told: EnvValue, what: str) -> None:
     secret = {"name": told.secret[0], "key": told.secret[1]} if told.secret else None
-    if name in _HUB_TOKENS:
-        _put_secret(draft, "model.tokenSecret", secret, what)
-    elif name == "VLLM_API_KEY":
-        _put_secret(draft, "networking.apiKeySecret", secret, what)
+    if field := secret_field(name):
+        _put_secret(draft, field, secret, what)
     elif name in _LOST:
         draft.lose(what, _LOST[name])
     elif told.other is not None:
@@ -95,6 +93,13 @@ def _write_one(draft: Draft, name: str, told: EnvValue, what: str) -> None:
     else:
         item = {"name": name, "secret": secret} if secret else {"name": name, "value": told.value or ""}
         draft.put_variable(item, what)
+
+
+def secret_field(name: str) -> str:
+    """The field that names the Secret of a variable which the engine reads a key from; empty for all others."""
+    if name in HUB_TOKENS:
+        return "model.tokenSecret"
+    return "networking.apiKeySecret" if name == "VLLM_API_KEY" else ""
 
 
 def _put_secret(draft: Draft, path: str, secret: dict[str, str] | None, what: str) -> None:
@@ -147,7 +152,8 @@ def _setting(draft: Draft, name: str, value: str, what: str) -> bool:
     return True
 
 
-def _what(name: str, told: EnvValue) -> str:
+def said_of(name: str, told: EnvValue) -> str:
+    """A variable as messages show it."""
     if told.secret is not None:
         return f"{name} from Secret {told.secret[0]}"
     if told.other is not None:
