@@ -55,10 +55,20 @@ def test_several_services_become_several_documents():
     assert len(load_deployments(ran.out).or_raise()) == 2
 
 
-def test_name_and_form_can_be_chosen():
-    data = json.loads(plimsoll("import", LINE, "--name", "mine", "-o", "json").out)
-    assert data["documents"][0]["metadata"]["name"] == "mine"
-    assert {fate["outcome"] for fate in data["fates"]} >= {"field", "lost"}
+def test_a_name_can_be_chosen():
+    ran = plimsoll("import", LINE, "--name", "mine")
+    assert load_deployments(ran.out).or_raise()[0].metadata.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [(LINE, "LLMDeployment"), (f"{LINE}\nvllm serve Qwen/Qwen3-4B", "List")]
+)
+def test_json_holds_the_same_resources_and_the_account_stays_on_stderr(text: str, kind: str):
+    as_json, as_yaml = plimsoll("import", text, "-o", "json"), plimsoll("import", text)
+    document = json.loads(as_json.out)
+    assert document["kind"] == kind
+    assert load_deployments(as_json.out).or_raise() == load_deployments(as_yaml.out).or_raise()
+    assert as_json.err == as_yaml.err != ""
 
 
 @pytest.mark.parametrize("name", ["Not A Name", "x" * 80, "-"])

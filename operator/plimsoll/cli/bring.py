@@ -1,17 +1,16 @@
 """`plimsoll import`: turns what serves a model today into LLMDeployments on stdout, and says what became of every part of it.
 
-What was translated or lost is told on stderr, and in comments over the resource, so that a reviewer reads it too. The many forms are read by
+What was translated or lost is told on stderr, and in comments over the resource where its form has any, so that a reviewer reads it too. The many forms are read by
 `importing`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import click
 import yaml
@@ -53,7 +52,7 @@ class OfWords(click.Command):
     type=click.Choice(["yaml", "json"]),
     default="yaml",
     show_default=True,
-    help="Form of the result.",
+    help="Form of the resources; several are one List in JSON.",
 )
 def import_command(
     *, words: tuple[str, ...], file: str | None, name: str | None, engine_version: str | None, output: str
@@ -78,7 +77,7 @@ def import_command(
         for line in _account(imported):
             click.echo(line, err=True)
     if output == "json":
-        print_data(_data(imported), "json")
+        print_data(_one_document(imported), "json")
     else:
         click.echo(_yaml(imported), nl=False)
 
@@ -141,9 +140,8 @@ def _yaml(imported: Imported) -> str:
     return comments + "---\n".join(bodies)
 
 
-def _data(imported: Imported) -> object:
-    return {
-        "documents": list(imported.documents),
-        "fates": [dataclasses.asdict(fate) for fate in imported.fates],
-        "warnings": list(imported.warnings),
-    }
+def _one_document(imported: Imported) -> dict[str, Any]:
+    """The resources as what `plan -f` and `kubectl apply -f` take; JSON holds one document, so that several are a List."""
+    if len(imported.documents) == 1:
+        return imported.documents[0]
+    return {"apiVersion": "v1", "kind": "List", "items": list(imported.documents)}
