@@ -144,6 +144,10 @@ def test_the_exit_code_says_whether_targets_were_kept(
         (("http://127.0.0.1:9", "--rate", "1", "--duration", "5", "--warmup", "5"), "is all warm-up"),
         (("http://127.0.0.1:9", "--rate", "1", "--input-tokens", "many"), "--input-tokens: 'many'"),
         (("http://127.0.0.1:9", "--rate", "1", "--slo", "fast"), "--slo: 'fast'"),
+        (
+            ("http://127.0.0.1:9", "--rate", "1", "--prefix-tokens", "512"),
+            "leave a prompt nothing of its own",
+        ),
         (("http://127.0.0.1:9", "--rate", "1", "--header", "x"), "write 'NAME: VALUE'"),
         (
             ("http://127.0.0.1:9", "--rate", "1"),
@@ -167,6 +171,29 @@ def test_the_unit_that_is_taken_for_a_trace_s_times_is_told_before_it_is_played(
     ran = plimsoll("bench", "http://127.0.0.1:9", "--trace", str(file))
     assert "nothing says what timestamp counts: seconds are taken, as it holds fractions" in ran.err
     assert ran.err.index("seconds are taken") < ran.err.index("/v1/models does not answer")
+
+
+TIMES = "arrival_s\n0\n1\n"
+REQUESTS = "arrival_s,input_tokens,output_tokens\n0,20,3\n1,30,5\n"
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        (("--rate", "1", "--input-tokens", "501..1500"), "note: --prefix-tokens: 1000 are a part of --input-tokens 501..1500; 50%"),
+        (("--rate", "1", "--input-tokens", "1001"), ""),
+        (("--trace", TIMES), "error: --prefix-tokens: 1000 are a part of --input-tokens 512, and leave"),
+        (("--trace", REQUESTS), ""),
+    ],
+)  # fmt: skip
+def test_a_beginning_that_leaves_prompts_nothing_else_is_told_before_any_load(
+    load: tuple[str, ...], said: str, tmp_path: Path
+):
+    (file := tmp_path / "trace.csv").write_text(load[1])
+    words = ("--trace", str(file)) if load[0] == "--trace" else load
+    ran = plimsoll("bench", "http://127.0.0.1:9", *words, "--prefix-tokens", "1000")
+    assert ran.code == 3
+    assert said in ran.err if said else "--prefix-tokens" not in ran.err
 
 
 def test_ctrl_c_prints_what_was_measured():

@@ -237,6 +237,7 @@ def test_a_plan_is_read_from_what_plan_wrote(tmp_path: Path):
         (("--gpu-metrics", "http://127.0.0.1:9/metrics"), "give the NAME of a deployment"),
         (("--start", "8", "--max", "4"), "--start: 8 is above --max 4"),
         (("--start", "1.5", "--by", "concurrency"), "give a whole number"),
+        (("--prefix-tokens", "1000", "--input-tokens", "500"), "leave a prompt nothing of its own"),
         (("--step-duration", "0.1"), "too short to measure anything"),
         (("--html", "/no/such/folder/x.html"), "--html /no/such/folder/x.html: cannot be written"),
         ((), "/v1/models does not answer"),

@@ -72,3 +72,13 @@ def test_a_log_normal_has_the_percentiles_it_was_given(median: int, spread: floa
 def test_a_range_is_kept(low: int, width: int, seed: int):
     chance = random.Random(seed)
     assert all(low <= Uniform(low, low + width).draw(chance) <= low + width for _ in range(50))
+
+
+@pytest.mark.parametrize(
+    "lengths", [Fixed(300), Uniform(100, 400), LogNormal(200, 900, 0.95), LogNormal(300, 300, 0.9)]
+)
+@pytest.mark.parametrize("tokens", [0, 1, 99, 299, 300, 399, 400, 5000])
+def test_the_share_within_a_length_is_that_of_what_is_drawn(lengths: Lengths, tokens: int):
+    chance = random.Random(0)
+    drawn = [lengths.draw(chance) <= tokens for _ in range(4000)]
+    assert lengths.share_within(tokens) == pytest.approx(sum(drawn) / len(drawn), abs=0.04)

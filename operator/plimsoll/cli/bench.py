@@ -17,7 +17,7 @@ from plimsoll.load.bench import bench
 from plimsoll.load.drive import Limits
 from plimsoll.load.problems import LoadError
 from plimsoll.load.result import Result, data_of
-from plimsoll.load.traces import STDIN, open_trace
+from plimsoll.load.traces import STDIN, Requests, open_trace
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Pattern, Replay, Workload
 
 DURATION_S = 60.0
@@ -126,6 +126,8 @@ def bench_command(
         prefixes=prefix_count,
         seed=seed,
     )
+    if not _brings_lengths(pattern):
+        options.check_prefix(prefix_tokens, workload.input_tokens)
     endpoint = options.endpoint(
         url, model=model, endpoint_type=endpoint_type, api_key=api_key, headers=headers, timeout_s=timeout_s
     )
@@ -182,6 +184,14 @@ def _looked_at(trace: str) -> Path:
     except LoadError as error:
         raise BadInput(f"--trace: {error}") from None
     return path
+
+
+def _brings_lengths(pattern: Pattern) -> bool:
+    """Whether prompts are as long as a trace says, and share what it says."""
+    if not isinstance(pattern, Replay):
+        return False
+    with open_trace(pattern.path) as read:
+        return isinstance(read, Requests)
 
 
 def _exit_code(result: Result) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from plimsoll.cli.errors import BadInput
+from plimsoll.cli.errors import BadInput, note
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.lengths import Lengths, parse_lengths
 from plimsoll.load.problems import LoadError
@@ -177,6 +177,19 @@ def endpoint(
 
 def lengths(text: str | None, otherwise: int, option: str) -> Lengths:
     return _told(lambda: parse_lengths(text or str(otherwise), option))
+
+
+def check_prefix(prefix_tokens: int, prompts: Lengths) -> None:
+    """Refuses prompts that are all beginning: the engine has them in its cache, so that TTFT would be of no prefill. Says where some are."""
+    if prefix_tokens == 0 or (share := prompts.share_within(prefix_tokens)) < 0.01:
+        return
+    told = f"--prefix-tokens: {prefix_tokens} are a part of --input-tokens {prompts}"
+    if share > 0.99:
+        raise BadInput(
+            f"{told}, and leave a prompt nothing of its own, so that TTFT would be of cached prompts; "
+            "give the length of the whole prompt as --input-tokens"
+        )
+    note([f"{told}; {share:.0%} of the prompts have nothing else, and their TTFT is of cached prompts"])
 
 
 def slo(text: str | None) -> Slo | None:

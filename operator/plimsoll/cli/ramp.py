@@ -172,6 +172,7 @@ def ramp_command(
         prefixes=prefix_count,
         seed=seed,
     )
+    options.check_prefix(prefix_tokens, shape.input_tokens)
     rising = RampPlan(
         closed_loop=by == "concurrency", start=start, most=most, step_s=step_s, in_flight=connections()
     )

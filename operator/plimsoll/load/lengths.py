@@ -30,6 +30,10 @@ class Fixed:
     def draw(self, _chance: random.Random) -> int:
         return self.tokens
 
+    def share_within(self, tokens: int) -> float:
+        """Which share of the lengths is at most this many tokens."""
+        return float(self.tokens <= tokens)
+
     def __str__(self) -> str:
         return str(self.tokens)
 
@@ -41,6 +45,10 @@ class Uniform:
 
     def draw(self, chance: random.Random) -> int:
         return chance.randint(self.low, self.high)
+
+    def share_within(self, tokens: int) -> float:
+        """Which share of the lengths is at most this many tokens."""
+        return max(0, min(tokens, self.high) - self.low + 1) / (self.high - self.low + 1)
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"
@@ -56,6 +64,12 @@ class LogNormal:
 
     def draw(self, chance: random.Random) -> int:
         return max(1, min(LONGEST, round(chance.lognormvariate(math.log(self.median), self.sigma))))
+
+    def share_within(self, tokens: int) -> float:
+        """Which share of the lengths is at most this many tokens."""
+        if self.sigma == 0 or tokens < 1:
+            return float(self.median <= tokens)
+        return NormalDist(math.log(self.median), self.sigma).cdf(math.log(tokens + 0.5))
 
     @property
     def sigma(self) -> float:
