@@ -65,6 +65,8 @@ helm upgrade plimsoll charts/plimsoll --namespace plimsoll --reset-then-reuse-va
 helm uninstall plimsoll --namespace plimsoll
 ```
 
+Helm 3.14 is the first that knows `--reset-then-reuse-values`: an older one's `--reuse-values` leaves out what a new release of the chart adds.
+
 `config` is [the admin's file](../../docs/reference/operatorconfig.md) without its apiVersion and kind:
 
 ```yaml

@@ -41,7 +41,7 @@ with `metrics.rules.enabled` (it needs the CRD of the Prometheus operator); for 
 [files/rules.yaml](../charts/plimsoll/files/rules.yaml) is a rule file as it stands. They need the engines' metrics, found in any way that labels
 series with `namespace` and `pod`, and the operator's own ([metrics](metrics.md)), which carry each resource's `slo` so that one rule serves all.
 
-All of it in one command, for a Prometheus that selects by the label `release`, as kube-prometheus-stack's does. Engines' PodMonitors come with each deployment, without a label to choose: let
+All of it in one command (of Helm 3.14 or later), for a Prometheus that selects by the label `release`, as kube-prometheus-stack's does. Engines' PodMonitors come with each deployment, without a label to choose: let
 `podMonitorSelector` take those with `app.kubernetes.io/managed-by: plimsoll`, or all (there `podMonitorSelectorNilUsesHelmValues: false`). `repository` is where those who are alerted read the runbooks.
 
 ```sh
