@@ -85,6 +85,10 @@ CASES = {
         story(spec={"source": LLAMA, "topology": {"tensor": 3}}),
         {"Ready": ("False", "InvalidSpec"), "Stalled": ("True", "InvalidSpec"), "Fits": ("Unknown", "NotPlanned")},
     ),
+    "the model cannot be read": (
+        story(spec={"source": "hf://example/nobody-knows-this"}),
+        {"Ready": ("False", "ModelUnreadable"), "Stalled": ("True", "ModelUnreadable"), "Fits": ("Unknown", "NotPlanned")},
+    ),
     "fewer GPUs are free than asked for": (
         story(pod(), spec={"source": QWEN_32B, "replicas": 40}),
         {

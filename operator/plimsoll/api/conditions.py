@@ -84,6 +84,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Stopped": "spec.replicas is 0.",
         "Paused": "spec.paused is true.",
         "InvalidSpec": "The spec contradicts itself, the model or the admin's config.",
+        "ModelUnreadable": "The model cannot be read: source, revision or token is wrong.",
         "DoesNotFit": "No layout fits any GPU of the fleet.",
         "StartFailed": "Replicas fail to start.",
         **FAILURES,
