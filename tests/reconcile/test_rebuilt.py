@@ -6,14 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll import names
+from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.retune import Phase
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.reconcile import turn as turns
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.rebuild import rebuilt
 from plimsoll.reconcile.seen import Seen
 from tests.reconcile.test_decide import after, read_back, seen, serving
 from tests.reconcile.test_direction import directed, settled, step
+from tests.reconcile.test_turns import KEY, staged
 
 REPLICAS = 4
 
@@ -141,3 +145,42 @@ def test_where_all_run_with_the_change_there_is_nothing_else_to_go_by() -> None:
     assert plan is not None
     assert [one.replicas for one in plan.sets] == [3]
     assert plan.sets[0].digest != served
+
+
+def asking(deployment: LLMDeployment, value: str) -> LLMDeployment:
+    """As a person asks for a new plan; empty: as nobody does."""
+    said = {names.ANNOTATION_REPLAN: value} if value else {}
+    about = deployment.metadata.model_copy(update={"annotations": said})
+    return deployment.model_copy(update={"metadata": about})
+
+
+@pytest.mark.parametrize(
+    ("left", "value", "reason"),
+    [
+        pytest.param(Kept(), "march", "Pinned", id="whether it was answered is lost"),
+        pytest.param(Kept(), "", "Pinned", id="nobody asked"),
+        pytest.param(Kept(asked="march"), "march", "Pinned", id="the plan alone is lost"),
+        pytest.param(Kept(asked="march"), "april", "Requested", id="it is known to be another"),
+    ],
+)
+def test_what_a_person_asked_for_once_is_not_answered_again_as_the_plan_is_lost(
+    left: Kept, value: str, reason: str
+) -> None:
+    """A better pool may be there by then, and every pod was replaced for it."""
+    asked = seen(spec={"replicas": 2})
+    asked = replace(asked, deployment=asking(asked.deployment, value))
+    first = decide(asked)
+    doors, world = staged()
+    doors.there = serving(first)
+
+    def again(deployment: LLMDeployment, kept: Kept) -> Seen:
+        return turns._seen(
+            world, KEY, deployment, facts=asked.facts, kept=kept, revisions=read_back(first), limits=None
+        )
+
+    found = decide(again(asked.deployment, left))
+    assert found.plan.pinning is not None
+    assert (found.plan.pinning.reason, found.kept.asked) == (reason, value)
+    later = decide(again(asking(asked.deployment, "june"), found.kept))
+    assert later.plan.pinning is not None
+    assert later.plan.pinning.reason == "Requested"

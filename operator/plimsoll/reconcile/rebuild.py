@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from plimsoll import names
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.serving import Serving, SetSeen
@@ -13,7 +14,25 @@ from plimsoll.planning.pinning import spec_digest
 from plimsoll.planning.placing.cost import rescaled, total_cost
 from plimsoll.planning.plan import SCHEMA, Outcome, Plan
 from plimsoll.planning.settle.changed import RETUNED, alike
+from plimsoll.reconcile.kept import Kept
 from plimsoll.render.revision import Revision
+
+
+def restored(
+    kept: Kept,
+    deployment: LLMDeployment,
+    spec: LLMDeploymentSpec,
+    serving: Serving,
+    revisions: Mapping[str, Revision],
+) -> Kept:
+    """What is kept, with its lost plan made again. Whether the annotation that asks for a new plan was answered is lost with it, so it counts
+    as answered: a person can ask once more, and nobody can take back that all pods were replaced."""
+    plan = rebuilt(deployment, spec, serving, revisions)
+    if plan is None:
+        return kept
+    return replace(
+        kept, plan=plan, asked=kept.asked or deployment.metadata.annotations.get(names.ANNOTATION_REPLAN, "")
+    )
 
 
 def rebuilt(

@@ -38,7 +38,7 @@ from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.lessons.recorded import ramp_told
 from plimsoll.reconcile.promises import lacks_nodes
 from plimsoll.reconcile.reading_models import clear, read_models
-from plimsoll.reconcile.rebuild import rebuilt
+from plimsoll.reconcile.rebuild import restored
 from plimsoll.reconcile.seen import Seen
 from plimsoll.reconcile.settled import settled
 from plimsoll.reconcile.told_models import ModelReadings
@@ -174,8 +174,7 @@ def _seen(
     now = world.now()
     serving, _ = steady(world.serving(key), now)
     if kept.plan is None:
-        spec = _merged(deployment, world.config)
-        kept = replace(kept, plan=rebuilt(deployment, spec, serving, revisions))
+        kept = restored(kept, deployment, _merged(deployment, world.config), serving, revisions)
     return Seen(
         deployment=deployment,
         inventory=world.inventory(key),
