@@ -61,6 +61,7 @@ def test_patches_are_applied_in_order_and_leave_the_given_pod_alone():
         (patch("replace", "/spec/containers/0/image", "evil"), "changes the engine's image; use spec.engine.image"),
         (patch("add", "/spec/containers/-", {"name": "s", "image": "evil"}), "brings image evil"),
         (patch("add", "/spec/initContainers", [{"name": "s", "image": "evil"}]), "brings image evil"),
+        (patch("remove", "/spec/containers/0/name"), "leaves no container engine"),
         (patch("replace", "/spec/containers", []), "leaves no container engine"),
         (patch("replace", "/spec/containers", "x"), "leaves no pod"),
         (patch("replace", "/spec/containers/0/name", "x"), "leaves no container engine"),
@@ -71,6 +72,18 @@ def test_a_patch_that_does_not_fit_or_goes_too_far_is_named_with_its_place(one, 
     with pytest.raises(SpecError, match=r"spec.podPatches\[1\]") as refused:
         after(patch("test", "/spec/enableServiceLinks", value=False), one)
     assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(("at", "place"), [("0", 0), ("-", 1)])
+@pytest.mark.parametrize("unnamed", [{}, {"name": None}, {"name": 1}, {"name": {}}])
+def test_a_container_needs_a_name_once_the_last_patch_is_applied(unnamed, at, place):
+    """The engine's is found by its name, and a turn failed on the way to it."""
+    side, admin = {"image": "team.example/side:1"}, config(trust={"images": ["team.example/*"]})
+    bare = patch("add", f"/spec/containers/{at}", {**side, **unnamed})
+    with pytest.raises(SpecError, match=rf"^spec.podPatches: leave container {place} without a name"):
+        after(bare, admin=admin)
+    made = after(bare, patch("add", f"/spec/containers/{place}/name", "side"), admin=admin)
+    assert made["spec"]["containers"][place] == {**side, "name": "side"}
 
 
 BARE = {key: value for key, value in engine_of(POD).items() if key != "securityContext"}

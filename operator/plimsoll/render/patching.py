@@ -41,7 +41,8 @@ class _Misfit(ValueError):
 
 
 def patched(pod: dict[str, Any], patches: tuple[PodPatch, ...], config: OperatorConfig) -> dict[str, Any]:
-    """The pod with all patches applied in order. Raises SpecError with the first that does not fit or goes too far."""
+    """The pod with all patches applied in order, in which each container has a name. Raises SpecError with the first that does not fit or goes
+    too far."""
     current: Any = copy.deepcopy(pod) if patches else pod
     for number, patch in enumerate(patches):
         try:
@@ -49,6 +50,11 @@ def patched(pod: dict[str, Any], patches: tuple[PodPatch, ...], config: Operator
             _check(pod, current, config)
         except _Misfit as misfit:
             raise SpecError(Problem(f"spec.podPatches[{number}]", show(patch.path), str(misfit))) from None
+    # Not before the last one, as a later patch may bring the name.
+    for number, container in enumerate(current["spec"]["containers"]):
+        if not isinstance(container.get("name"), str):
+            why = f"leave container {number} without a name; each needs one, as name: sidecar"
+            raise SpecError(Problem("spec.podPatches", show(container), why))
     return dict(current)
 
 
@@ -69,7 +75,7 @@ def _check(before: dict[str, Any], after: Any, config: OperatorConfig) -> None:
             raise _Misfit(f"changes label {key}, by which Plimsoll knows its pods")
     if [one.get("name") for one in containers].count(ENGINE) != 1:
         raise _Misfit(f"leaves no container {ENGINE}, or two")
-    engine = next(one for one in containers if one["name"] == ENGINE)
+    engine = next(one for one in containers if one.get("name") == ENGINE)
     if engine.get("image") != before["spec"]["containers"][0]["image"]:
         raise _Misfit("changes the engine's image; use spec.engine.image, or the admin's engines.versions")
     known = set(images_of(before))

@@ -1,7 +1,8 @@
 """What a user may say about the pods themselves: a bounded list of patches in place of a pod template."""
 
+import math
 import re
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -17,12 +18,28 @@ def _check_json(text: str) -> str:
     if (levels := nesting(_STRING.sub("", text))) > MAX_DEPTH:
         raise ValueError(f"{levels} levels deep; {MAX_DEPTH} are allowed, and a pod has fewer")
     try:
-        parsed(text)
+        value = parsed(text)
     except ValueError as error:
         raise ValueError(
             "not JSON text; write a string with its quotes, as '\"64Gi\"', or an object"
         ) from error
+    # Python reads them all the same, and no pod can be written down with one.
+    if not _is_finite(value):
+        raise ValueError(
+            "holds a number that JSON cannot say: NaN, or one that is too large; write one as 1.5"
+        )
     return text
+
+
+def _is_finite(value: Any) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case list():
+            return all(map(_is_finite, value))
+    return True
 
 
 class PodPatch(ApiModel):
