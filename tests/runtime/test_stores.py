@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from plimsoll_runtime.sources.fetch import store_of
+from plimsoll_runtime.sources.lease import Lease
 from plimsoll_runtime.sources.listing import Listing
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.hub_site import HubSite, Repository
@@ -58,6 +61,37 @@ def test_a_disk_that_takes_no_notes_is_told_as_what_it_is(hub, tmp_path, monkeyp
         get(hub, tmp_path)
     assert caught.value.failure.word == WORDS_OF_ERRORS[number]
     assert str(tmp_path) in caught.value.failure.message
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
+def test_a_place_that_a_killed_owner_left_where_nobody_else_may_write_is_told(
+    hub, tmp_path, monkeypatch, number
+):
+    """It was tried to be taken over and over until Python gave up."""
+
+    def refused(file: Path, _: Path) -> None:
+        raise OSError(number, os.strerror(number), str(file))
+
+    lock = store_of(f"hf://{NAME}", tmp_path).lock
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps({"owner": "dead", "node": "elsewhere"}))
+    monkeypatch.setattr("plimsoll_runtime.sources.lease.Lease._is_gone", lambda _: True)
+    monkeypatch.setattr("pathlib.Path.rename", refused)
+    with pytest.raises(FetchFailed, match=f"{lock}: {os.strerror(number)}") as caught:
+        get(hub, tmp_path)
+    assert caught.value.failure.word == "NotWritable"
+
+
+def test_a_place_that_another_put_away_first_is_free(tmp_path, monkeypatch):
+    (tmp_path / "lock").write_text(json.dumps({"owner": "dead", "node": "elsewhere"}))
+
+    def comes_too_late(file: Path, aside: Path) -> None:
+        file.unlink()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file), None, str(aside))
+
+    monkeypatch.setattr("pathlib.Path.rename", comes_too_late)
+    with Lease(tmp_path / "lock", gone=-1.0) as one:
+        assert one.take()
 
 
 @pytest.mark.parametrize(

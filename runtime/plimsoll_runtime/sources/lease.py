@@ -47,7 +47,7 @@ class Lease:
         self._thread: threading.Thread | None = None
 
     def take(self) -> bool:
-        """Takes the lease if nobody has it; false while somebody else does."""
+        """Takes the lease if nobody has it; false while somebody else does. Raises OSError where it may not be written."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._number = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -135,7 +135,7 @@ class Lease:
         aside = self._file.with_name(f"{self._file.name}.{self._own}")
         try:
             self._file.rename(aside)
-        except OSError:
+        except FileNotFoundError:
             return True  # somebody else was first
         try:
             text = aside.read_text(encoding="utf-8", errors="replace")
