@@ -13,6 +13,7 @@ UNDECLARED = ".spec.portt: field not declared in schema"
     ("status", "message", "kind", "passes"),
     [
         (400, "", Invalid, False),
+        (401, "", Refused, True),
         (403, "", Refused, False),
         (404, "", NotFound, False),
         (409, "", Conflict, True),

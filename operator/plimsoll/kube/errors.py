@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_PASSING = frozenset({408, 409, 410, 425, 429})
+_PASSING = frozenset({401, 408, 409, 410, 425, 429})
+"""401 is about who asks, never about the object: a server that cannot look a token up just now answers so, and one that was just renewed
+may not be known everywhere yet."""
 _UNDECLARED = "field not declared in schema"
 """How the server refuses a server-side apply of a field that the kind does not have. It says so with status 500, each time again."""
 
