@@ -19,6 +19,7 @@ from cluster.faults import WRITES, Answer, FaultProxy, Hang, LoseEvents, Refuse,
 from cluster.faults.rules import Fault
 from common import LONG_SECONDS, eventually
 from plimsoll import names
+from plimsoll.kube.credentials import RENEW_SECONDS
 from rights import shipped
 from turns.crashes import SMALL
 from turns.hasty import hasty
@@ -196,6 +197,34 @@ def test_an_api_server_that_is_away_and_comes_back_finds_every_pod_as_it_was(
         lab.processes.resume("kube-apiserver")
         place.apply(topology=SMALL, replicas=3)
         assert eventually(lambda: place.get()["status"].get("ready") == "3/3")
+        assert before < {one["metadata"]["uid"] for one in place.pods()}
+        assert operator.process.poll() is None
+        assert operator.rests()
+
+
+def test_an_api_server_that_knows_nobody_for_a_while_ends_no_operator_and_is_no_fault_of_a_resource(
+    lab: Cluster, place: Desk, tmp_path: Path
+) -> None:
+    """As one does that cannot look tokens up. Neither the token nor what a login reads changes meanwhile."""
+    with through(lab, tmp_path) as (operator, proxy):
+        place.apply(topology=SMALL)
+        assert place.says("Ready", "True", "Serving")
+        before = {one["metadata"]["uid"] for one in place.pods()}
+        with proxy.add(Answer(401)):
+            proxy.cut_watches()
+            place.apply(topology=SMALL, replicas=2)
+            time.sleep(3 * RENEW_SECONDS)
+            assert operator.process.poll() is None, operator.tail()
+        assert eventually(lambda: place.get()["status"].get("ready") == "2/2", LONG_SECONDS), operator.tail()
+        with proxy.add(Answer(401), Where(verbs={"watch"}, resources={names.PLURAL}), times=4) as watches:
+            proxy.cut_watches()
+            assert eventually(lambda: watches.hits == 4)
+        with proxy.add(Answer(401), Where(verbs=WRITES, resources={"deployments"})) as writes:
+            there = place.apply(topology=SMALL, replicas=3)["metadata"]["generation"]
+            assert eventually(lambda: place.get()["status"].get("observedGeneration") == there)
+            assert writes.hits > 0
+            assert place.condition("Stalled")[0] != "True", place.get()["status"]
+        assert eventually(lambda: place.get()["status"].get("ready") == "3/3", LONG_SECONDS)
         assert before < {one["metadata"]["uid"] for one in place.pods()}
         assert operator.process.poll() is None
         assert operator.rests()

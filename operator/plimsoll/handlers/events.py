@@ -6,13 +6,17 @@ same credentials as our own door.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import kopf
 
 from plimsoll import names
+from plimsoll.kube.credentials import RENEW_SECONDS
 from plimsoll.kube.door import SILENCE_SECONDS, WHOLE_PAGE
+from plimsoll.kube.pace import Pace
 
 IDLE_SECONDS: Final = 0.1
 """How long one of kopf's workers waits for a further event of its resource, keeping the last one in memory. At the start objects come by
@@ -23,8 +27,8 @@ Seen = Callable[[str, str, Mapping[str, Any] | None], None]
 two resources that have the same name in turn may not, as kopf has a queue for each uid."""
 
 
-def registry_of(seen: Seen, load: Callable[[], Any]) -> kopf.OperatorRegistry:
-    registry = kopf.OperatorRegistry()
+def registry_of(seen: Seen, load: Callable[[], Any], pace: Pace) -> kopf.OperatorRegistry:
+    registry, logins = kopf.OperatorRegistry(), Logins(load, pace)
 
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)
     async def changed(event: kopf.RawEvent, **_: Any) -> None:
@@ -33,11 +37,32 @@ def registry_of(seen: Seen, load: Callable[[], Any]) -> kopf.OperatorRegistry:
         key = f"{metadata['namespace']}/{metadata['name']}"
         seen(key, metadata["uid"], None if event["type"] == "DELETED" else body)
 
-    @kopf.on.login(registry=registry)
-    def login(**_: Any) -> kopf.ConnectionInfo:
-        return connection(load())
+    @kopf.on.login(registry=registry, backoff=RENEW_SECONDS)
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        return await logins.next()
 
     return registry
+
+
+class Logins:
+    """Reads the credentials anew each time that the server has not accepted kopf's.
+
+    A server answers 401 in passing too, as while it cannot look a token up, and then there are no others to be had. But kopf accepts none that
+    equal one of the last three that failed, and ends where it has none. So no two are equal here: each has a priority of its own, which
+    says nothing where there is one login.
+    """
+
+    def __init__(self, load: Callable[[], Any], pace: Pace) -> None:
+        self._load = load
+        self._pace = pace
+        self._count = 0
+        self._due = pace.now()
+
+    async def next(self) -> kopf.ConnectionInfo:
+        await self._pace.sleep(max(0.0, self._due - self._pace.now()))
+        self._due = self._pace.now() + RENEW_SECONDS
+        self._count += 1
+        return replace(connection(await asyncio.to_thread(self._load)), priority=self._count)
 
 
 def connection(configuration: Any) -> kopf.ConnectionInfo:

@@ -210,7 +210,7 @@ class Life:
         identity: Any = self.options.identity
         tasks = await kopf.spawn_tasks(
             identity=identity,
-            registry=registry_of(self.waking.told, load),
+            registry=registry_of(self.waking.told, load, self.pace),
             settings=settings_of(spaces),
             standalone=True,
             clusterwide=not spaces,
