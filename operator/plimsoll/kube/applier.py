@@ -6,8 +6,9 @@ child that was seen or nothing. An apply leaves keys that people have added to m
 
 The order matters. What workloads need is written before them (above all a set's frozen template and the pinned plan), and a route only
 after what it leads to. Deletions come last, those of routes first among them; what a route has led to until now is deleted a turn later,
-when gateways know the new route. If one object is refused the others are still written, but nothing is deleted while the plan cannot be
-stored.
+when gateways know the new route. What the template of a set that is to exist names is not deleted, though the spec may have no word of it
+any more: an old set starts pods until it goes. If one object is refused the others are still written, but nothing is deleted while the
+plan cannot be stored.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from plimsoll.kube.child import Child, added_by_others, controller_of, written_b
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, Invalid, KubeError, NotFound, is_another
-from plimsoll.kube.kinds import WORKLOADS, kind_of, path_of
+from plimsoll.kube.kinds import CONTROLLER_REVISION, WORKLOADS, kind_of, path_of
+from plimsoll.kube.named import NAMED, named
 from plimsoll.objects import Manifest, Owner, Ref
 
 NO_VERSION: Final = "1"
@@ -116,7 +118,8 @@ class Applier:
     ) -> Applied:
         """Errors of single objects are in the result and are not raised. When this returns, the children's index knows of each write.
 
-        Without `prune` nothing is deleted. Objects of the `spared` sets (by their label's value) are never deleted.
+        Without `prune` nothing is deleted. Objects of the `spared` sets (by their label's value) are never deleted, nor is what they may
+        name: nobody can read their templates.
         """
         have = dict(self._children.of(owner.key))
         applied = Applied()
@@ -133,9 +136,8 @@ class Applier:
         await self._write_all(owner, (one for one in after if one.ref not in held), have, applied)
         prune = prune and on_record and not applied.passing
         if prune and not any(ref.kind in _WORKLOADS for ref in applied.held):
-            stay = {one.ref for one in wanted} | {
-                ref for ref, child in have.items() if child.set in spared or kind_of(ref).lasts
-            }
+            stay = {one.ref for one in wanted} | _named(wanted)
+            stay |= {ref for ref, child in have.items() if kind_of(ref).lasts or _is_spared(child, spared)}
             if applied.held:
                 # The old route stays, so what it leads to stays too. Everything else is deleted, as replicas there may hold GPUs.
                 stay |= {ref for ref in have if ref.kind in _LED_TO}
@@ -275,6 +277,16 @@ class Applier:
 def _is_record(wanted: Manifest) -> bool:
     """Whether an object is the record of what was decided. Nothing is deleted for a decision that is not on record."""
     return names.PLAN_KEY in (wanted.body.get("data") or {})
+
+
+def _named(wanted: Iterable[Manifest]) -> set[Ref]:
+    """What sets that are to exist name in their frozen templates."""
+    frozen = (one for one in wanted if one.ref.kind == CONTROLLER_REVISION.name)
+    return {ref for one in frozen for ref in named(one.body.get("data"), one.ref.namespace)}
+
+
+def _is_spared(child: Child, spared: frozenset[str]) -> bool:
+    return child.set in spared or bool(spared and not child.set and child.ref.kind in NAMED)
 
 
 def _differs(owner: Owner, wanted: Manifest, child: Child | None) -> bool:
