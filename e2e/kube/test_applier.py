@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from kube.things import (
     LONGEST_SECONDS,
     Seen,
     account,
+    child,
     config_map,
     deployment,
     family,
@@ -286,5 +287,55 @@ def test_a_child_that_is_slow_to_go_is_made_again_once_it_has_gone(
         cluster.api.patch(path, {"metadata": {"finalizers": None}})
         assert await soon(lambda: seen.woken[owner.key] > 0)
         assert (await seen.applier.apply(owner, family(owner))).written == [config_map(owner).ref]
+
+    turn(door, does)
+
+
+@pytest.fixture
+def shared(cluster: Cluster, namespace: str) -> Iterator[str]:
+    """A storage class with a volume to which one claim is bound, and in which that can grow."""
+    classes, volumes = "/apis/storage.k8s.io/v1/storageclasses", "/api/v1/persistentvolumes"
+    metadata = {"name": namespace}
+    spec = {
+        "capacity": {"storage": "20Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": namespace,
+        "hostPath": {"path": "/nowhere"},
+    }
+    provisioner = "kubernetes.io/no-provisioner"
+    cluster.api.create(
+        classes, {"metadata": metadata, "provisioner": provisioner, "allowVolumeExpansion": True}
+    )
+    cluster.api.create(volumes, {"metadata": metadata, "spec": spec})
+    yield namespace
+    cluster.api.delete(f"{volumes}/{namespace}")
+    cluster.api.delete(f"{classes}/{namespace}")
+
+
+def test_a_claim_that_a_hand_or_a_model_has_made_large_is_written_and_stays_as_large(
+    cluster: Cluster, door: Doors, owner: Owner, shared: str
+) -> None:
+    def claim(size: str) -> Manifest:
+        requests = {"requests": {"storage": size}}
+        spec = {"accessModes": ["ReadWriteMany"], "storageClassName": shared, "resources": requests}
+        return child(owner, "v1", "PersistentVolumeClaim", "chat-weights", spec=spec)
+
+    path = path_of(claim("8Gi").ref)
+
+    def asks() -> str:
+        return str(cluster.api.get(path)["spec"]["resources"]["requests"]["storage"])
+
+    async def does(seen: Seen) -> None:
+        assert (await seen.applier.apply(owner, [claim("8Gi")])).complete
+        assert await soon(lambda: cluster.api.get(path)["status"].get("phase") == "Bound")
+        more = {"spec": {"resources": {"requests": {"storage": "10Gi"}}}}
+        await asyncio.to_thread(cluster.api.patch, path, more)
+        await quiet()
+        for wanted, comes_to in (("8Gi", "10Gi"), ("4Gi", "10Gi"), ("12Gi", "12Gi"), ("4Gi", "12Gi")):
+            applied = await seen.applier.apply(owner, [claim(wanted)])
+            assert applied.complete, applied
+            assert asks() == comes_to
+            await quiet(0.2)
+            assert not (await seen.applier.apply(owner, [claim(wanted)])).written
 
     turn(door, does)

@@ -270,3 +270,74 @@ def test_what_a_route_has_led_to_goes_a_turn_after_the_route_was_turned() -> Non
     applied = asyncio.run(applier.apply(OWNER, [route("to the Service")]))
     assert door.asked == ["apply HTTPRoute", "delete inferencepool"]
     assert applied.complete
+
+
+def claim(size: str) -> Manifest:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
+    return manifest({**way_in("v1", "PersistentVolumeClaim", size).body, "spec": spec})
+
+
+class Growing(Storing):
+    """A door to a claim that asks for so much."""
+
+    def __init__(self, has: str, *, unseen: bool = False) -> None:
+        super().__init__()
+        self.requests: list[str] = []
+        self._there, self._unseen = claim(has).body, unseen
+
+    async def get(self, path: str, **_: Any) -> Object:
+        assert path.endswith("/persistentvolumeclaims/persistentvolumeclaim")
+        return {**self._there, "metadata": {**self._there["metadata"], "uid": "PersistentVolumeClaim"}}
+
+    async def apply(self, path: str, body: Object, **how: Any) -> Object:
+        if self._unseen and "uid" not in body["metadata"]:
+            raise refusal(409, {"reason": "Conflict", "message": "it is there"})
+        self.requests.append(body["spec"]["resources"]["requests"]["storage"])
+        return await super().apply(path, body, **how)
+
+
+@pytest.mark.parametrize(
+    ("has", "asked", "written"),
+    [
+        ("29Gi", "15Gi", "29Gi"),
+        ("200Gi", "29Gi", "200Gi"),
+        ("29Gi", "150Gi", "150Gi"),
+        ("30Gi", "30720Mi", "30720Mi"),
+        ("40G", "29Gi", "40G"),
+        ("4e10", "29Gi", "4e10"),
+    ],
+    ids=[
+        "a smaller model",
+        "enlarged by hand",
+        "a larger model",
+        "as much",
+        "in other units",
+        "with an exponent",
+    ],
+)
+@pytest.mark.parametrize("unseen", [False, True], ids=["known", "without its labels"])
+def test_a_claim_asks_for_no_less_than_it_did_and_is_done(
+    has: str, asked: str, written: str, *, unseen: bool
+) -> None:
+    door = Growing(has, unseen=unseen)
+    applier = known(door) if unseen else known(door, claim(has))
+    applied = asyncio.run(applier.apply(OWNER, [claim(asked)]))
+    assert door.requests == [written]
+    assert applied.complete
+    asyncio.run(applier.apply(OWNER, [claim(asked)]))
+    assert len(door.requests) == 1, "it is as it should be"
+
+
+class Lost(Growing):
+    """A door to a claim that is gone, of which nobody has heard."""
+
+    async def get(self, path: str, **_: Any) -> Object:
+        raise refusal(404, {"reason": "NotFound", "message": f"{path} not found"})
+
+    async def apply(self, *_: Any, **__: Any) -> Object:
+        raise refusal(409, {"reason": "Conflict", "message": "uid mismatch: the provided object is gone"})
+
+
+def test_a_claim_that_has_gone_unseen_is_made_later() -> None:
+    applied = asyncio.run(known(Lost("29Gi"), claim("29Gi")).apply(OWNER, [claim("15Gi")]))
+    assert (applied.waiting, applied.refused) == ([claim("15Gi").ref], [])

@@ -24,6 +24,7 @@ from plimsoll.kube.child import Child, added_by_others, controller_of, written_b
 from plimsoll.kube.children import Children
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import Conflict, Invalid, KubeError, NotFound, is_another
+from plimsoll.kube.growing import CLAIM, no_smaller
 from plimsoll.kube.kinds import CONTROLLER_REVISION, WORKLOADS, kind_of, path_of
 from plimsoll.kube.named import NAMED, named
 from plimsoll.objects import Manifest, Owner, Ref
@@ -175,6 +176,7 @@ class Applier:
 
     async def _change(self, wanted: Manifest, child: Child) -> bool:
         """True once the child is as wanted; False where it was deleted meanwhile, so that the next turn makes it again."""
+        wanted = await self._no_smaller(wanted)
         try:
             await self._send(wanted, uid=child.uid)
         except Invalid as error:
@@ -215,8 +217,16 @@ class Applier:
             if not _ours(owner, metadata):
                 applied.taken.append(Taken(ref, _holder(metadata)))
                 return
-            await self._send(wanted, uid=metadata["uid"])
+            await self._send(await self._no_smaller(wanted), uid=metadata["uid"])
         applied.written.append(ref)
+
+    async def _no_smaller(self, wanted: Manifest) -> Manifest:
+        if wanted.ref.kind != CLAIM:
+            return wanted
+        try:
+            return no_smaller(wanted, await self._door.get(path_of(wanted.ref)))
+        except NotFound:
+            return wanted  # the write will find no object of its uid
 
     async def _send(self, wanted: Manifest, **metadata: str) -> None:
         ref = wanted.ref

@@ -114,7 +114,9 @@ class ClaimVolume(ApiModel):
 class ClaimTemplate(ApiModel):
     """A PersistentVolumeClaim that Plimsoll makes and that goes with the deployment."""
 
-    size: Quantity | None = field("Size of the volume. Absent: by the bytes of the model.")
+    size: Quantity | None = field(
+        "Size of the volume; a shared one never shrinks. Absent: by the bytes of the model."
+    )
     storage_class: ObjectName | None = field("StorageClass. Absent: the admin's default, else the cluster's.")
     access_mode: Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"] = owned(
         "ReadWriteMany",
