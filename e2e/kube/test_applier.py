@@ -161,13 +161,14 @@ def test_a_child_that_is_deleted_by_hand_is_made_again(
     turn(door, does)
 
 
+@pytest.mark.parametrize("labelled", [False, True], ids=["its own labels", "our labels"])
 @pytest.mark.parametrize("index", range(5))
 def test_a_foreign_object_of_the_same_name_is_left_as_it_is(
-    cluster: Cluster, door: Doors, owner: Owner, index: int
+    cluster: Cluster, door: Doors, owner: Owner, index: int, *, labelled: bool
 ) -> None:
     body = dict(family(owner)[index].body)
-    name = body["metadata"]["name"]
-    body["metadata"] = {"name": name, "namespace": owner.namespace, "labels": {"by": "hand"}}
+    name, labels = body["metadata"]["name"], body["metadata"]["labels"] if labelled else {"by": "hand"}
+    body["metadata"] = {"name": name, "namespace": owner.namespace, "labels": labels}
     path = path_of(family(owner)[index].ref)
     cluster.api.create(path.rpartition("/")[0], body, fieldManager="by-hand")
 

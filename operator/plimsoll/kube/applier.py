@@ -164,6 +164,9 @@ class Applier:
                 await self._make(owner, wanted, applied)
             elif child.holder:
                 applied.taken.append(Taken(ref, child.holder))
+            elif not (child.owner_uid or child.hash):
+                # All that says it is ours are labels, which anybody may write.
+                await self._take(owner, wanted, applied)
             else:
                 done = await self._change(wanted, child)
                 (applied.written if done else applied.waiting).append(ref)
@@ -199,25 +202,31 @@ class Applier:
         return True
 
     async def _make(self, owner: Owner, wanted: Manifest, applied: Applied) -> None:
-        ref = wanted.ref
         try:
             await self._send(wanted, resourceVersion=NO_VERSION)
         except Conflict:
             # The object exists though the index does not have it: either it is ours and lost its labels, or it is somebody else's.
-            try:
-                found = await self._door.get(path_of(ref), metadata=True)
-            except NotFound:
-                # It was deleted in between, or the conflict was about a quota that another write has just changed.
-                applied.waiting.append(ref)
-                return
-            metadata = found["metadata"]
-            if "deletionTimestamp" in metadata:
-                applied.waiting.append(ref)
-                return
-            if not _ours(owner, metadata):
-                applied.taken.append(Taken(ref, _holder(metadata)))
-                return
-            await self._send(await self._no_smaller(wanted), uid=metadata["uid"])
+            await self._take(owner, wanted, applied)
+            return
+        applied.written.append(wanted.ref)
+
+    async def _take(self, owner: Owner, wanted: Manifest, applied: Applied) -> None:
+        """Makes an object as wanted that is there under its name, where it is the owner's."""
+        ref = wanted.ref
+        try:
+            found = await self._door.get(path_of(ref), metadata=True)
+        except NotFound:
+            # It was deleted in between, or the conflict was about a quota that another write has just changed.
+            applied.waiting.append(ref)
+            return
+        metadata = found["metadata"]
+        if "deletionTimestamp" in metadata:
+            applied.waiting.append(ref)
+            return
+        if not _ours(owner, metadata):
+            applied.taken.append(Taken(ref, _holder(metadata)))
+            return
+        await self._send(await self._no_smaller(wanted), uid=metadata["uid"])
         applied.written.append(ref)
 
     async def _no_smaller(self, wanted: Manifest) -> Manifest:
