@@ -1,10 +1,10 @@
-"""An engine that comes back from its death for a moment is not taken for one that serves."""
+"""An engine that comes back from its death for a moment is not taken for one that serves, nor one that misses probes for one that is late."""
 
 from __future__ import annotations
 
 import pytest
 
-from plimsoll.control.rollout.failing import STEADY_SECONDS, steady
+from plimsoll.control.rollout.failing import STEADY_SECONDS, failure, look_again, steady
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
 
@@ -24,3 +24,24 @@ def test_one_that_has_died_counts_when_it_has_been_ready_for_a_while(
     pod = PodSeen(name="a", uid="a", stage=Stage.READY, since=now - ready_for, restarts=restarts)
     shown, left = steady(Serving(sets=(SetSeen(name="a", replicas=1, pods=(pod,)),)), now)
     assert (shown.sets[0].ready, left) == (ready, wait)
+
+
+@pytest.mark.parametrize(
+    ("since", "unready", "late", "again"),
+    [
+        (100.0, None, True, 1.0),
+        (950.0, None, False, 550.0),
+        (950.0, 100.0, False, 550.0),
+        (100.0, 100.0, True, 1.0),
+        (100.0, 990.0, False, 590.0),
+        (100.0, 350.0, True, 1.0),
+    ],
+    ids=["it starts for long", "it starts", "it starts once more", "it was never ready", "it missed a probe", "it has missed them for long"],
+)  # fmt: skip
+def test_one_that_was_ready_has_as_long_to_be_so_again_as_a_start_may_take(
+    since: float, unready: float | None, late: bool, again: float
+) -> None:
+    pod = PodSeen(name="a-0", uid="a", stage=Stage.LOADING, since=since, unready=unready, created=50.0)
+    seen = SetSeen(name="a", replicas=1, pods=(pod,))
+    assert failure(seen, 1000.0, 600) == ("a-0 was not ready within 600 s" if late else None)
+    assert look_again(seen, 1000.0, 600) == again

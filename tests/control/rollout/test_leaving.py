@@ -30,6 +30,11 @@ def pod(number: int, stage: Stage = Stage.READY, *, leaves: str = "", age: float
     )
 
 
+def missed(number: int, ago: float) -> PodSeen:
+    """One that has served for long, and whose engine runs on while its readiness probe fails."""
+    return replace(pod(number, Stage.LOADING, age=99999), unready=NOW - ago)
+
+
 def seen(*pods: PodSeen, replicas: int, each: int = 1) -> Serving:
     return Serving(sets=(SetSeen(name="chat-a", replicas=replicas, pods_per_replica=each, pods=pods),))
 
@@ -87,6 +92,18 @@ ALL_GO = tuple(pod(number, leaves=DRAINED) for number in range(1, 5))
         pytest.param(
             seen(*ALL_GO[1:], pod(5, Stage.FAILED, age=99999), replicas=4), 4, RULES, ("Moving", 4, 0, 2),
             id="another has failed long ago: one after the other",
+        ),
+        pytest.param(
+            seen(*ALL_GO[1:], missed(5, 9), replicas=4), 4, FULL, ("Moving", 4, 0, 3),
+            id="another has missed its probes for a moment: none goes",
+        ),
+        pytest.param(
+            seen(*ALL_GO[1:], missed(5, 600), replicas=4), 4, FULL, ("Moving", 4, 0, 2),
+            id="another has missed its probes for long: one after the other",
+        ),
+        pytest.param(
+            seen(*ALL_GO[1:], replace(missed(5, 9), since=NOW - 1), replicas=4), 4, FULL, ("Moving", 4, 0, 2),
+            id="another is started again and again: one after the other",
         ),
         pytest.param(
             seen(GOES, *(pod(number) for number in range(2, 6)), replicas=5), 5, FULL, ("Moving", 5, 0, 4),

@@ -40,10 +40,15 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
         if pod.restarts >= RESTARTS and pod.stage is Stage.FAILED and pod.reason not in NOT_THE_ENGINES:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
-        late = pod.stage is Stage.LOADING and now - pod.since > deadline_seconds
-        if late:
+        if pod.stage is Stage.LOADING and now - waited_for_since(pod) > deadline_seconds:
             return f"{pod.name} was not ready within {deadline_seconds} s"
     return None
+
+
+def waited_for_since(pod: PodSeen) -> float:
+    """Since when a pod that loads has been waited for. One that has served, and only misses its probes, has not been since its engine
+    started, which may be days ago."""
+    return max(pod.since, pod.unready or 0.0)
 
 
 def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
@@ -72,7 +77,9 @@ def proven(
 
 def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
     """Seconds until a pod that loads would be late; None where none loads."""
-    loading = [pod.since + deadline_seconds - now for pod in seen.pods if pod.stage is Stage.LOADING]
+    loading = [
+        waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if pod.stage is Stage.LOADING
+    ]
     return max(1.0, min(loading)) if loading and not seen.ready else None
 
 

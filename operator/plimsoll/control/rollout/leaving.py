@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from plimsoll.control.rollout.failing import waited_for_since
 from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import Rollout, Target
 from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
@@ -145,5 +146,10 @@ def _late(pod: PodSeen, rules: Rules, now: float) -> bool:
 
 
 def _end(pod: PodSeen, rules: Rules) -> float:
-    """The moment until which a pod that starts is waited for."""
-    return pod.created + (PLACE_SECONDS if pod.stage in NOWHERE else PLACE_SECONDS + rules.deadline_seconds)
+    """The moment until which a pod that starts, or that was ready and its engine runs on, is waited for."""
+    placed = pod.created + PLACE_SECONDS
+    if pod.stage in NOWHERE:
+        return placed
+    # One that is started again and again is ready in between, so that alone gives it no further time.
+    runs_on = pod.stage is Stage.LOADING and waited_for_since(pod) > pod.since
+    return max(placed, waited_for_since(pod) if runs_on else 0.0) + rules.deadline_seconds
