@@ -12,6 +12,7 @@ from cluster.api import ApiError, Object
 from cluster.fleet import Fleet, fleet_of
 from common import eventually
 from plimsoll import names
+from plimsoll.kube.pod_seen import pod_seen
 
 HABIT: Final = "e2e.plimsoll.dev/"
 
@@ -243,6 +244,8 @@ def test_a_node_that_is_silent_is_lost_and_its_pods_with_it_until_it_is_back() -
         assert eventually(lambda: "node.kubernetes.io/unreachable" in taints(impatient, name))
         assert eventually(lambda: not pods.is_ready())
         assert pods.main()["ready"]  # nobody there who could say otherwise
+        assert pods.condition("ContainersReady")["status"] == "True"
+        assert pod_seen(impatient.api.get(f"{pods.path}/pods/pod")).reason == "NodeLost"
         assert ready(impatient, other) == "True"
         impatient.simulator.bring_back(name)
         assert eventually(lambda: ready(impatient, name) == "True" and taints(impatient, name) == set())

@@ -177,12 +177,6 @@ CASES: dict[str, tuple[Object, Stage, str, str]] = {
         "",
     ),
     "its node is silent": (pod(status(engine(RUNNING, ready=True))), Stage.FAILED, "NodeLost", "node-1"),
-    "a gate of its own is closed": (
-        pod(status(engine(RUNNING, ready=True)), spec={"readinessGates": [{"conditionType": "lb"}]}),
-        Stage.LOADING,
-        "",
-        "",
-    ),
     "it leaves": (
         pod(status(engine(RUNNING, ready=True), ready="True"), deletionTimestamp=ENDED),
         Stage.LEAVING,

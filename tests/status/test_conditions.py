@@ -23,6 +23,7 @@ from tests.status.stories import NOW, asked, pod, story
 
 UNSCHEDULED = pod(Stage.UNSCHEDULED, message="0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")
 CRASHED = pod(Stage.FAILED, reason="CrashLoopBackOff", restarts=5, exit_code=1, message="bad flag")
+HELD = pod(Stage.LOADING, reason="ContainersNotReady", message="unready status: [istio-proxy]")
 OLD = SetSeen(name="chat-old", replicas=1, pods=(pod(number=9),))
 
 CASES = {
@@ -50,6 +51,22 @@ CASES = {
     "the new set failed and the old one serves": (
         story(CRASHED, old=(OLD,)),
         {"Ready": ("False", "StartFailed"), "Stalled": ("True", "StartFailed"), "Progressing": ("False", "RolledBack")},
+    ),
+    "a container beside the engine is not ready": (
+        story(HELD),
+        {"Ready": ("False", "Starting"), "Reconciling": ("True", "Starting")},
+    ),
+    "a container beside the engine is not ready in time": (
+        story(HELD, now=1801.0),
+        {"Ready": ("False", "StartFailed"), "Stalled": ("True", "StartFailed"), "Progressing": ("False", "DeadlineExceeded")},
+    ),
+    "a container beside the engine of a new replica is not ready": (
+        story(HELD, old=(OLD,)),
+        {"Ready": ("False", "RollingOut"), "Reconciling": ("True", "RollingOut"), "Degraded": ("False", "Healthy")},
+    ),
+    "an engine that died before is ready, and a container beside it is not": (
+        story(replace(HELD, restarts=1), pod(number=1)),
+        {"Ready": ("True", "Serving"), "Degraded": ("False", "Healthy")},
     ),
     "replicas move": (
         story(pod(Stage.LOADING), old=(OLD,)),
@@ -163,6 +180,14 @@ def test_a_failing_pod_is_told_with_what_it_said_and_what_helps() -> None:
     assert ready is not None
     assert "ImagePullBackOff: not found" in ready.message.replace(") :", ":").replace("): ", ": ")
     assert "engine.imagePullSecrets" in ready.message
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if name.startswith("a container beside")])
+def test_what_holds_a_replica_back_beside_its_engine_is_named(case: str) -> None:
+    ready = get_condition(status_after(CASES[case][0], LLMDeploymentStatus(), NOW).conditions, names.READY)
+    assert ready is not None
+    assert "[istio-proxy]" in ready.message
+    assert "kubectl describe pod chat-aaaa-0" in ready.message
 
 
 def test_a_start_that_takes_longer_than_its_probe_is_told_with_the_field_that_cures_it() -> None:

@@ -21,7 +21,7 @@ class Stage(StrEnum):
     PULLING = "pulling"
     """It has a node; its images or init containers are not done."""
     LOADING = "loading"
-    """The engine runs, its readiness probe does not hold yet."""
+    """The engine runs, its readiness probe does not hold yet; or it does, and something beside the engine holds the pod back."""
     READY = "ready"
     FAILED = "failed"
     """It waits in a back-off, or ended; `reason` says which."""
@@ -55,7 +55,7 @@ class PodSeen:
     """Since when it has not been ready; None where it is, and where its node has not said. An engine that ends again and again is in each
     stage for a moment only."""
     reason: str = ""
-    """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ..."""
+    """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ContainersNotReady, ..."""
     message: str = ""
     """The sentence with that word, or the engine's termination message."""
     restarts: int = 0
@@ -78,6 +78,11 @@ class PodSeen:
     until_ready: bool = field(default=False, compare=False)
     """Whether it asks the nodes' autoscalers not to move it while it loads. Only the operator changes that, so it is left out when pods are
     compared for changes."""
+
+    @property
+    def held_back(self) -> bool:
+        """Whether its engine is ready and the pod is not: a container beside the engine, or a readiness gate, is not; `message` names it."""
+        return self.stage is Stage.LOADING and bool(self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,10 @@ _STOPPED: Final = (0, 137, 143)
 _REBOOTED: Final = frozenset({"Unknown", "ContainerStatusUnknown"})
 """Reasons of an end that nobody saw: the node's runtime, or its kubelet, has begun anew and found no process any more."""
 NODE_LOST: Final = "NodeLost"
+_BESIDE: Final = "ContainersNotReady"
+"""The kubelet's reason where a container is not ready."""
+_GATES: Final = "ReadinessGatesNotReady"
+"""The kubelet's reason where all containers are ready and a readiness gate of the pod is closed."""
 _MESSAGE_KEPT: Final = 1000
 """Characters that are kept of a message. The kubelet keeps 4 KiB of an engine's last output, which would be much for thousands of pods."""
 _USUAL_PERIOD_S: Final = 10
@@ -93,10 +97,11 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
     if running is None:
         scheduled = conditions.get("PodScheduled") or {}
         return _At(Stage.PULLING, seconds(scheduled.get("lastTransitionTime")) or created)
-    if engine.get("ready") and not spec.get("readinessGates"):
-        # The kubelet's last word is that the container is ready. The pod's condition says otherwise since its node fell silent.
+    why = (ready.get("reason") or _BESIDE) if engine.get("ready") else ""
+    if why and why != _GATES and (conditions.get("ContainersReady") or {}).get("status") != "False":
+        # The kubelet turns both conditions and says why. Of a node that fell silent the node controller turns Ready alone, without a word.
         return _At(Stage.FAILED, changed, NODE_LOST, f"node {spec['nodeName']} does not answer")
-    return _At(Stage.LOADING, seconds(running.get("startedAt")), message=ready.get("message") or "")
+    return _At(Stage.LOADING, seconds(running.get("startedAt")), why, ready.get("message") or "")
 
 
 def _scheduled(status: Object) -> float | None:

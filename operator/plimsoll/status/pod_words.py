@@ -10,7 +10,8 @@ from typing import Final, Literal
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Stage
 
-Waits = Literal["gpus", "nodes", "quota", "nothing"]
+Waits = Literal["gpus", "nodes", "quota", "others", "nothing"]
+"""What a pod waits for before it can serve; `others` are a container beside the engine, or a readiness gate, which most often come by themselves."""
 UNEXPLAINED: Final = "EngineEnded"
 _HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
 """Reasons of pods that ended because another pod of their replica did. The higher the number, the less such a pod knows of the cause; one
@@ -48,6 +49,13 @@ def words_of(pod: PodSeen) -> PodWords | None:
             message=f"{pod.name} is held back by a scheduling gate{_said(pod)}",
             remedy="see the queue that admits it: kubectl get workloads",
             waits="quota",
+        )
+    if pod.held_back:
+        return PodWords(
+            reason=pod.reason,
+            message=f"{pod.name} is not ready, though its engine is: {pod.message or pod.reason}",
+            remedy=f"kubectl describe pod {pod.name} says more",
+            waits="others",
         )
     if pod.failure is not None and pod.stage is not Stage.LEAVING and _ended(pod):
         return _told(pod, pod.failure)

@@ -96,7 +96,7 @@ def _progressing(story: Story) -> Iterator[Told]:
 
 
 def _degraded(story: Story) -> Iterator[Told]:
-    dying = next(iter(trouble_of(pod for pod in story.pods if pod.restarts)), None)
+    dying = next(iter(trouble_of(pod for pod in story.pods if pod.restarts and not pod.held_back)), None)
     if story.plan is None or story.rollout is None:
         return
     if 0 < story.ready < story.wanted:

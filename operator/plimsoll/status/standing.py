@@ -77,18 +77,19 @@ def why_not_ready(story: Story) -> tuple[str, str]:
         return _reason_of(failed), failed.sentence
     unseen = finding_of(story.plan, "NodesUnseen")
     made = finding_of(story.plan, "NodeDeclared") if unseen is None else None
-    waits = next((words for words in troubled if words.waits != "nothing"), None)
+    held = next((words.sentence for words in troubled if words.waits == "others"), "")
+    waits = next((words for words in troubled if words.waits not in ("others", "nothing")), None)
     if waits is not None:
         why = waits.sentence + _surges(story)
         if waits.waits == "quota":
             return "WaitingForQuota", why
         return ("WaitingForNodes", made.message) if made is not None else ("WaitingForGPUs", why)
     if story.rollout is not None and story.rollout.reason in MOVING:
-        return "RollingOut", story.rollout.message
+        return "RollingOut", f"{story.rollout.message}; {held}" if held else story.rollout.message
     lacking = lacking_of(story.plan)
     if lacking is not None:
         return "WaitingForGPUs", sentence(lacking)
-    return "Starting", "the rest loads the model"
+    return "Starting", held or "the rest loads the model"
 
 
 def _surges(story: Story) -> str:

@@ -79,6 +79,18 @@ def unscheduled(message: str, name: str = "chat-1a2b3c4d-x", labels: Object | No
     return serving_pod(name, labels, phase="Pending", conditions=[condition])
 
 
+def held_back() -> Object:
+    """Its engine is ready and a container beside it is not."""
+    found = serving_pod()
+    why = {
+        "status": "False",
+        "reason": "ContainersNotReady",
+        "message": "containers with unready status: [istio-proxy]",
+    }
+    conditions = [{"type": kind} | why for kind in ("Ready", "ContainersReady")]
+    return found | {"status": found["status"] | {"conditions": conditions}}
+
+
 def workload(kind: str = "Deployment", replicas: int = 0, *conditions: Object) -> Object:
     return {
         "kind": kind,

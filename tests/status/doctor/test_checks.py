@@ -19,6 +19,7 @@ from tests.status.doctor.shown import (
     deployment,
     dies,
     event,
+    held_back,
     lease,
     node,
     old_crd,
@@ -99,6 +100,10 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
     "too few free GPUs": (
         {"pods": (unscheduled("0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),)},
         "Unschedulable", "Insufficient nvidia.com/gpu", "free GPUs",
+    ),
+    "a container beside the engine that is not ready": (
+        {"pods": (held_back(),)},
+        "ContainersNotReady", "unready status: [istio-proxy]", "describe pod",
     ),
     "a gated model": (
         {"pods": (dies("401 Client Error: gated repo"),)},

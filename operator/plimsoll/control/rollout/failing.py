@@ -41,7 +41,7 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
         if pod.stage is Stage.LOADING and now - waited_for_since(pod) > deadline_seconds:
-            return f"{pod.name} was not ready within {deadline_seconds} s"
+            return f"{pod.name} was not ready within {deadline_seconds} s{_beside(pod)}"
     return None
 
 
@@ -81,6 +81,10 @@ def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None
         waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if pod.stage is Stage.LOADING
     ]
     return max(1.0, min(loading)) if loading and not seen.ready else None
+
+
+def _beside(pod: PodSeen) -> str:
+    return f", though its engine was: {pod.message or pod.reason}" if pod.held_back else ""
 
 
 def _how(pod: PodSeen) -> str:

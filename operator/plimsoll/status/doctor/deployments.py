@@ -115,7 +115,7 @@ def pods(examined: Examined) -> Iterator[Found]:
         if words is None or (key_of(item) in killed and words.reason in BY_PROBE):
             continue
         yield Found(
-            severity="warning" if words.waits == "quota" else "error", about=about("Pod", item), reason=words.reason,
+            severity="warning" if words.waits in ("quota", "others") else "error", about=about("Pod", item), reason=words.reason,
             message=words.message, remedy=words.remedy or f"kubectl -n {_space(item)} describe pod {seen.name}",
         )  # fmt: skip
 
