@@ -96,6 +96,8 @@ class SetSeen:
     created: float = 0.0
     failed: str = ""
     """Why the set was given up, from the annotation on its revision; empty where it was not."""
+    never_served: bool = False
+    """Whether none of its pods was ever ready, as far as that was noted."""
     refused: str = ""
     """Why the API server refuses further pods of the set (quota, limits, Pod Security, a webhook); empty where it does not."""
     pods: tuple[PodSeen, ...] = ()

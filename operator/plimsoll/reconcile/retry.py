@@ -103,7 +103,7 @@ def planned(
 
     Where a start failed for memory, or did so earlier, the plan is the second try, with less than the spec says.
     """
-    seen = replace(seen, kept=replace(seen.kept, served=_served(seen)))
+    seen = _noted(seen)
     digest = "" if spec is None else spec_digest(spec)
     known = seen.kept.retry
     stands = known is not None and known.spec == digest and event is not Event.REQUESTED
@@ -155,6 +155,13 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
                 before, after = (f"{value}{how.unit}" for value in less)
                 return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
     return None
+
+
+def _noted(seen: Seen) -> Seen:
+    """With the sets that have served at any time noted, for later turns and for the rollout."""
+    served = _served(seen)
+    sets = tuple(replace(one, never_served=one.name not in served) for one in seen.serving.sets)
+    return replace(seen, kept=replace(seen.kept, served=served), serving=replace(seen.serving, sets=sets))
 
 
 def _served(seen: Seen) -> tuple[str, ...]:

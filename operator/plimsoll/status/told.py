@@ -9,6 +9,7 @@ from typing import Final, Literal
 from plimsoll import names
 from plimsoll.api.conditions import TYPES, Status, drop_condition, get_condition, set_condition
 from plimsoll.api.v1alpha1.status import (
+    MOST_SETS,
     Condition,
     Endpoint,
     EngineStatus,
@@ -144,7 +145,13 @@ def _sets(story: Story, before: LLMDeploymentStatus) -> tuple[SetStatus, ...]:
         return ()
     warned = {one.name: one.warning for one in before.sets}
     found = []
-    for target in story.rollout.targets:
+    # More of them fail no turn: those are left out that neither serve nor are to, nor failed.
+    ready = {seen.name for seen in story.serving.sets if seen.ready}
+    first = sorted(
+        story.rollout.targets,
+        key=lambda one: (not one.planned, not (one.replicas or one.name in ready), one.state != "Failed"),
+    )
+    for target in first[:MOST_SETS]:
         seen, entry = story.serving.set_named(target.name), story.entries.get(target.name)
         found.append(
             SetStatus(

@@ -48,6 +48,8 @@ class Hall:
     down: frozenset[int] = frozenset()
     asked: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    served: frozenset[str] = frozenset()
+    """Sets that had a ready pod at any time."""
     pods: list[Pod] = field(default_factory=list)
     now: float = 100_000.0
     made: int = 0
@@ -105,7 +107,12 @@ class Hall:
         short = sum(pod.set == name and pod.stays for pod in self.pods) < count
         refused = "exceeded quota" if short and len(self.pods) >= self.quota else ""
         return SetSeen(
-            name=name, replicas=count, failed=self.failed.get(name, ""), refused=refused, pods=pods
+            name=name,
+            replicas=count,
+            failed=self.failed.get(name, ""),
+            refused=refused,
+            never_served=name not in self.served,
+            pods=pods,
         )
 
     def _pod(self, pod: Pod) -> PodSeen:
@@ -138,6 +145,7 @@ class Hall:
                 self.pods.append(Pod(name, self.made, self.now, since=self.now))
         for place, pod in enumerate(self.pods):
             self.pods[place] = self._later(pod)
+        self.served |= {pod.set for pod in self.pods if pod.stage is Stage.READY}
 
     def _later(self, pod: Pod) -> Pod:
         if pod.stage is Stage.UNSCHEDULED and self.up:

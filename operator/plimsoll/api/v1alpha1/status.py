@@ -1,6 +1,6 @@
 """What a user reads back: observed, recomputable, and told with reasons. Only the operator writes it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ Short = Annotated[str, Field(max_length=63)]
 Text = Annotated[str, Field(max_length=1024)]
 Name = Annotated[str, Field(max_length=253)]
 Count = Annotated[Int, Field(ge=0)]
+MOST_SETS: Final = 32
+"""Serving sets that are told."""
 
 
 class Condition(ApiModel):
@@ -217,7 +219,7 @@ class LLMDeploymentStatus(ApiModel):
     observed_generation: Count | None = field("Generation of the spec that this status speaks of.")
     conditions: tuple[Condition, ...] = listing("Conditions.", most=24, keys=("type",))
     plan: PlanStatus | None = field("The pinned plan.")
-    sets: tuple[SetStatus, ...] = listing("Serving sets.", most=32, keys=("name",))
+    sets: tuple[SetStatus, ...] = listing("Serving sets.", most=MOST_SETS, keys=("name",))
     replicas: Count | None = field("Replicas that exist, for the scale subresource.")
     ready: Annotated[str, Field(max_length=16)] | None = field("Ready of wanted replicas, as 2/3.")
     selector: Annotated[str, Field(max_length=512)] | None = field(

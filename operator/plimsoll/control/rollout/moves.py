@@ -66,8 +66,10 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     ours = {one.name for one in wanted}
     others = [seen for seen in serving.sets if seen.name not in ours]
     old = [seen for seen in others if seen.replicas or seen.pods]
-    # Old sets without replicas are kept until the plan has served, as there is nothing else to go back to.
-    spent = [seen for seen in others if seen not in old and not seen.failed]
+    # Old sets without replicas are kept until the plan has served, as there is nothing else to go back to. Those that never served are
+    # nothing to go back to: one more of them for each edit of what nobody can start would be kept.
+    served = [seen for seen in others if not (seen.failed or seen.never_served)]
+    spent = [seen for seen in served if seen not in old]
     unproven = None
     if old or spent:
         serving, unproven = proven(serving, lambda seen, _: seen.name in ours, rules.proven_seconds, now)
@@ -88,7 +90,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     # Where the plan's set was given up, a deployment without replicas wakes with the set that served before.
     if scene.ready or not (scene.total or failures) or not rules.automatic:
         spent = []
-    refuge = [seen for seen in scene.old if not seen.failed] or spent
+    refuge = [seen for seen in served if seen in old] or spent
     if failures and refuge and rules.automatic:
         return _back(scene, refuge)
     rollout = _moving(scene) if scene.old else _settling(scene)
