@@ -71,6 +71,22 @@ def test_what_a_replica_carries_at_most_is_compared_and_not_what_it_answers_at_t
     )
 
 
+def test_what_a_replica_carries_as_users_send_requests_is_compared_where_both_plans_know_it(
+    plan: Plan,
+) -> None:
+    """By that replicas are counted, and it is what `plan` and `simulate` tell of a replica."""
+    (one,) = plan.sets
+    before = replace(one, most_per_second=6.43, steady_per_second=3.67)
+    fresh = replace(one, digest="other", most_per_second=0.54, steady_per_second=0.18)
+    assert apart(replace(plan, sets=(fresh,)), replace(plan, sets=(before,))) == (
+        "0.18 requests/s a replica as users send them instead of 3.67"
+    )
+    unrated = replace(before, steady_per_second=None)
+    assert apart(replace(plan, sets=(fresh,)), replace(plan, sets=(unrated,))) == (
+        "up to 0.54 requests/s a replica instead of 6.43"
+    )
+
+
 def test_of_a_plan_of_the_release_before_the_same_load_is_compared_and_no_other(plan: Plan) -> None:
     (one,) = plan.sets
     assert one.performance is not None

@@ -43,16 +43,20 @@ def _differences(new: PlanSet, old: PlanSet) -> list[str]:
     nodes = _nodes(new.hardware, old.hardware)
     said = [nodes] if nodes else []
     said += [_changed(name, now, then) for name, now, then in values if now != then]
-    if new.most_per_second is not None and old.most_per_second is not None:
-        now, then, up_to, load = new.most_per_second, old.most_per_second, "up to ", ""
+    up_to, how = "", ""
+    if new.steady_per_second is not None and old.steady_per_second is not None:
+        # Replicas are counted by this one, and reports tell it. Of typical requests alone a replica carries far more.
+        now, then, how = new.steady_per_second, old.steady_per_second, " as users send them"
+    elif new.most_per_second is not None and old.most_per_second is not None:
+        now, then, up_to = new.most_per_second, old.most_per_second, "up to "
     elif new.performance is not None and old.performance is not None and new.load == old.load:
         # A plan of the release before knows nothing but this. At two loads it is two loads that would be compared.
         now, then = new.performance.requests_per_second, old.performance.requests_per_second
-        up_to, load = "", " at its load"
+        how = " at its load"
     else:
         return said
     if f"{now:.2f}" != f"{then:.2f}":
-        said.append(f"{up_to}{now:.2f} requests/s a replica{load} instead of {then:.2f}")
+        said.append(f"{up_to}{now:.2f} requests/s a replica{how} instead of {then:.2f}")
     return said
 
 
