@@ -79,6 +79,27 @@ def test_the_answer_is_what_the_law_takes_beside_the_smallest_constant_number(
     assert said in answer
 
 
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (PLENTY, "the smallest constant number that keeps 99%, found in hindsight: 3 replicas, 99.10%"),
+        (
+            replace(PLENTY, least=3),
+            "the smallest constant number within scaling.min that keeps 99%, found in hindsight: 3 replicas, 99.10%",
+        ),
+        (
+            replace(PLENTY, least=3, most=3, fixed=True),
+            "as many as the 3 replicas of spec.replicas all the time, 99.10%",
+        ),
+    ],
+    ids=["any number", "scaling.min", "spec.replicas"],
+)
+def test_the_constant_number_is_told_with_what_left_no_smaller_one(scenario: Scenario, said: str):
+    (answer,) = conclusions(scenario, [result("plimsoll", 99.5, 96.0), constant(99.1, 96.0)], DAY_S)
+    assert said in answer
+    assert ("scaling.min" in answer) is ("scaling.min" in said)
+
+
 @pytest.mark.parametrize("beside", [True, False])
 def test_without_slo_nothing_is_called_better(beside: bool):
     others = [constant(None, 24.0)] if beside else [result("hpa", None, 24.0)]

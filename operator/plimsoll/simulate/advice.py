@@ -71,6 +71,12 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
         return f"plimsoll {_keeps(ours)} {mine}{_median(ours)}, and {counted(replicas, 'replica')} all the time {theirs}{_median(constant)}; {NO_SLO}"
     if constant.slo_pct < GOAL_PCT:
         return f"plimsoll {_keeps(ours)} {mine}; even {counted(replicas, 'replica')} all the time, the most there may be, {theirs}"
+    if scenario.fixed:
+        # No other number may be, so none was looked for.
+        return (
+            f"plimsoll {_keeps(ours)} {mine}, {_cheaper(scenario, ours, constant)} the {counted(replicas, 'replica')} of spec.replicas all the "
+            f"time, {theirs}"
+        )
     within = "" if scenario.least <= 1 or replicas > scenario.least else " within scaling.min"
     return (
         f"plimsoll {_keeps(ours)} {mine}, {_cheaper(scenario, ours, constant)} the smallest constant number{within} that keeps "
