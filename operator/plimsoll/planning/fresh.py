@@ -48,20 +48,31 @@ def fresh_plan(reading: Reading, task: Task, inventory: Inventory, demand: Deman
     task, weighed, findings = _weighed(reading, task, demand, money=money)
     findings = (*findings, *fleet_findings(inventory, task.intent, demand, money=money))
     if not weighed.candidates:
-        nearest = _nearest(task, weighed)
-        outcome, finding = does_not_fit(task.intent, weighed, nearest)
-        return without_sets(reading, outcome, *findings, finding, weighed=weighed, nearest=nearest)
+        return _without_layout(reading, task, weighed, findings)
     if not weighed.options:
         task, weighed, missed = nearest_to_target(
             task, weighed, reading.slots, demand, reading.owner, money=money
         )
         findings = (*findings, *missed)
+    if not weighed.options:
+        # What fits does so in the short steps alone that a target asks for, and does not keep that target for a single request.
+        task = replace(task, intent=replace(task.intent, ttft_ms=None, itl_ms=None))
+        weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
+        if not weighed.options:
+            return _without_layout(reading, task, weighed, findings)
     chosen = choose(weighed.options, demand)
     if chosen is None:
         return _without_room(reading, task, weighed=weighed, demand=demand, findings=findings)
     return _with_sets(
         reading, task, weighed=weighed, chosen=chosen, demand=demand, findings=findings, money=money
     )
+
+
+def _without_layout(reading: Reading, task: Task, weighed: Weighed, findings: tuple[Finding, ...]) -> Plan:
+    """A plan without sets where no layout fits: the one that came nearest is shown."""
+    nearest = _nearest(task, weighed)
+    outcome, finding = does_not_fit(task.intent, weighed, nearest)
+    return without_sets(reading, outcome, *findings, finding, weighed=weighed, nearest=nearest)
 
 
 def _weighed(

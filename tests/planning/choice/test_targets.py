@@ -5,6 +5,7 @@ import re
 import pytest
 
 from plimsoll.planning.choice.targets import UNATTAINABLE
+from plimsoll.planning.plan import Outcome
 from tests.planning.asking import LLAMA, deployment, finding, planned, pool, reasons
 
 MODEST = {"requestsPerSecond": "10", "inputTokens": {"p50": 512}, "outputTokens": {"p50": 256}}
@@ -96,3 +97,18 @@ def test_targets_that_only_together_are_too_much_lose_the_one_that_is_missed_by_
 
 def least_of(found):
     return int(re.findall(r"of ([\d,]+) or more", found.remedy)[0].replace(",", ""))
+
+
+def test_what_fits_only_in_the_short_steps_of_a_target_that_it_misses_does_not_fit():
+    """The pool holds a request of 37,568 tokens, and a little more where steps are short. Nothing is left to choose then, neither with the
+    target nor without."""
+    lengths = {"inputTokens": {"p50": 38_300}, "outputTokens": {"p50": 100}, "contextTokens": 38_400}
+    asked = deployment(
+        "Qwen/Qwen3-8B",
+        workload={**lengths, "requestsPerSecond": "0.5"},
+        slo={"ttftP99Ms": 2000, "itlP99Ms": 100},
+    )
+    made = planned(asked, pool("L4-24GB", 1, 1))
+    assert (made.outcome, made.sets) == (Outcome.DOES_NOT_FIT, ())
+    assert made.nearest is not None
+    assert "which would do for 37568 tokens at most" in finding(made, "DoesNotFit").message

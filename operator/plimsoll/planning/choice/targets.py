@@ -125,11 +125,8 @@ def _ways(
     if not left.has_target:
         # All of them keep nothing, so the nearest is known without another look at each.
         predicted = [(one, one.at_most) for one in looked if one.at_most is not None]
-        looked = (
-            [min(predicted, key=lambda pair: _nearness(pair[0], pair[1], task.intent, demand, owner))[0]]
-            if predicted
-            else ()
-        )
+        predicted.sort(key=lambda pair: _nearness(pair[0], pair[1], task.intent, demand, owner))
+        looked = [one for one, _ in predicted]
     for one in looked:
         again = evaluate(eased, one.slot, one.shape, one.layout)
         if not isinstance(again, Candidate) or again.at_most is None:
@@ -139,6 +136,8 @@ def _ways(
             alone = predictor(eased, again.slot, again.layout, again.settings, again.ledger)(1)
             missed = tuple(_missed(task.intent, left, alone))
             yield _Way(task=eased, weighed=tried, option=option, missed=missed)
+            if not left.has_target:
+                return
 
 
 def _nearness(
