@@ -71,3 +71,44 @@ def test_that_a_declared_number_of_requests_in_flight_is_not_judged_is_said():
         concurrency=4,
     )
     assert better_plan(BURSTS, same, _Plan(9000), Planner()) == Better(message=UNJUDGED)  # type: ignore[arg-type]
+
+
+def of_lengths(*each: tuple[int, int, int]) -> Arrivals:
+    """A request a second: pairs of prompt and answer, with how many of 2,000 are so."""
+    pairs = [(prompt, answer) for prompt, answer, many in each for _ in range(many)]
+    return Arrivals(
+        trace="lengths",
+        at=array("d", map(float, range(len(pairs)))),
+        inputs=array("q", [prompt for prompt, _ in pairs]),
+        outputs=array("q", [answer for _, answer in pairs]),
+        prefixes=None,
+        span_s=float(len(pairs)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("each", "context"),
+    [
+        ([(900, 200, 1958), (4142, 300, 30), (13_000, 1089, 12)], 14_089),
+        ([(900, 200, 1970), (4000, 300, 30)], 4300),
+        ([(900, 200, 1985), (13_000, 1089, 15)], 4096),
+        ([(900, 200, 1958), (4142, 300, 30), (60_000, 300, 12)], 32_768),
+        ([(900, 200, 1940), (60_000, 300, 60)], 60_300),
+    ],
+    ids=[
+        "prompts are refused",
+        "answers are cut",
+        "few are refused",
+        "a few beyond the model",
+        "many beyond the model",
+    ],
+)
+def test_a_context_that_refuses_or_cuts_more_than_one_request_in_100_has_one_proposed_that_takes_all(
+    each: list[tuple[int, int, int]], context: int
+):
+    """So the advice agrees with the note that says how many are refused and cut, and with what cures them."""
+    planner, declared = Planner(), DECLARED.model_copy(update={"context_tokens": 4096})
+    told = better_plan(of_lengths(*each), declared, _Plan(6000), planner, ceiling=32_768)  # type: ignore[arg-type]
+    assert [one.context_tokens for one in planner.asked] == [context]
+    assert told is not None
+    assert (f"with contextTokens {context}, " in told.message) is (context != 4096)

@@ -46,7 +46,7 @@ class Asked:
             deployment = self.deployment.model_copy(update={"spec": spec})
             return asking.answer(replace(self.question, deployments=(deployment,))).plans[0]
 
-        return better_plan(arrivals, self.declared, self.plan, replan)
+        return better_plan(arrivals, self.declared, self.plan, replan, ceiling=self.scenario.ceiling)
 
 
 def asked_for(

@@ -153,15 +153,17 @@ def better_declaration(
     replan: Callable[[Workload], Plan | None],
     *,
     numbered: bool = False,
+    context: int | None = None,
 ) -> Told | None:
     """What to declare, where another plan would follow from it. `replan` plans anew with another workload; None where it cannot.
 
-    `numbered`: the plan says how many replicas there are, and neither live traffic nor a person does.
+    `numbered`: the plan says how many replicas there are, and neither live traffic nor a person does. `context`: what contextTokens
+    should be, where each request is known with prompt and answer; else it follows from their percentiles.
     """
     if not _is_enough(observed):
         return None
     watched = observed.watched_s
-    proposed, changes = _proposed(observed, declared)
+    proposed, changes = _proposed(observed, declared, context)
     if not changes:
         return None
     fresh = replan(proposed)
@@ -196,9 +198,11 @@ Change = tuple[str, object, str]
 """A field of spec.workload, its new value, and both in words."""
 
 
-def _proposed(observed: Observed, declared: Workload) -> tuple[Workload, list[str]]:
+def _proposed(
+    observed: Observed, declared: Workload, needed: int | None = None
+) -> tuple[Workload, list[str]]:
     """The declared workload with what was seen in its place, and in words what of it is new. The API takes every value."""
-    context = _context(observed, declared)
+    context = _context(observed, declared) if needed is None else min(MOST_TOKENS, needed)
     changes: list[Change] = []
     if context != declared.context_tokens:
         changes.append(("context_tokens", context, f"contextTokens {context}"))
@@ -244,9 +248,13 @@ def _load_change(observed: Observed, declared: Workload) -> Iterator[Change]:
 
 
 def _context(observed: Observed, declared: Workload) -> int | None:
-    """What contextTokens should be: more than is declared only where prompts do not fit into that, as in a recorded trace."""
+    """What contextTokens should be: more than is declared only where more than one prompt of 100 does not fit into that.
+
+    An engine takes no such prompt, and no bound of its histograms is beyond its context. So live traffic shows some only where
+    contextTokens was made smaller since.
+    """
     context, prompt, output = declared.context_tokens, observed.prompt, observed.output
-    if context is None or prompt is None or prompt.p95 < context:
+    if context is None or prompt is None or prompt.p99 < context:
         return context
     return min(MOST_TOKENS, _nice(prompt.p99 + (0.0 if output is None else output.p99)))
 

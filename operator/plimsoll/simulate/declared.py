@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import add
 from typing import Final
 
 from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.signals import RATE_S
-from plimsoll.control.workload import QUIET_S, Lengths, Observed, better_declaration
+from plimsoll.control.workload import MOST_TOKENS, QUIET_S, Lengths, Observed, better_declaration
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.arrivals import Arrivals
@@ -30,13 +31,20 @@ class Better:
 
 
 def better_plan(
-    arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan]
+    arrivals: Arrivals,
+    declared: Workload,
+    plan: Plan,
+    replan: Callable[[Workload], Plan],
+    *,
+    ceiling: int = MOST_TOKENS,
 ) -> Better | None:
     """What the operator would say, had it watched this traffic for as long as it wants to; None where nothing else is to be declared.
 
-    Only a declared number of requests in flight it judges by what the engines have, which is said.
+    Only a declared number of requests in flight it judges by what the engines have, which is said. `ceiling`: tokens that the model
+    is made for.
     """
-    found = _found(arrivals, declared, plan, replan)
+    context = _context(arrivals, declared.context_tokens, ceiling)
+    found = _found(arrivals, declared, plan, replan, context)
     if declared.concurrency is None:
         return found
     return (
@@ -44,8 +52,27 @@ def better_plan(
     )
 
 
+def _context(arrivals: Arrivals, declared: int | None, ceiling: int) -> int | None:
+    """A context that takes all requests whole, where of the declared one more than one in 100 is refused or cut; else that one.
+
+    Not one for 99 of 100: who is refused misses slo, and nobody else might. Of a few that are longer than the model is made for nothing
+    is lost by a context up to there; where they are many, that nothing serves them is what is to be told.
+    """
+    wholes = sorted(map(add, arrivals.inputs, arrivals.outputs))
+    if declared is None or not wholes:
+        return declared
+    most, longest = wholes[int(0.99 * (len(wholes) - 1))], wholes[-1]
+    if most <= declared:
+        return declared
+    return longest if longest <= ceiling or most > ceiling else ceiling
+
+
 def _found(
-    arrivals: Arrivals, declared: Workload, plan: Plan, replan: Callable[[Workload], Plan]
+    arrivals: Arrivals,
+    declared: Workload,
+    plan: Plan,
+    replan: Callable[[Workload], Plan],
+    context: int | None,
 ) -> Better | None:
     asked: list[Workload] = []
     made: list[Plan] = []
@@ -55,7 +82,7 @@ def _found(
         made.append(replan(workload))
         return made[-1]
 
-    told = better_declaration(_seen(arrivals), declared, plan, again)
+    told = better_declaration(_seen(arrivals), declared, plan, again, context=context)
     if told is not None:
         return Better(message=told.message, replicas=made[-1].replicas)
     if not made or made[-1].sets:
