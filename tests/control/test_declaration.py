@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 
+from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.latencies import Spread
 from plimsoll.control.workload import Lengths, better_declaration
 from plimsoll.facts.histograms import Histogram
-from tests.control.test_workload import DECLARED, SEEN, Planner, _Plan
+from plimsoll.planning.plan import Plan
+from tests.control.test_workload import DECLARED, SEEN, SHORT, Planner, _Plan
+from tests.planning.asking import LLAMA, deployment, finding, planned
 
 
 def test_prompts_that_do_not_fit_into_the_declared_context_have_a_larger_one_proposed():
@@ -42,3 +46,34 @@ def test_live_prompts_ask_for_no_larger_context_as_engines_count_none_that_does_
     declared = DECLARED.model_copy(update={"context_tokens": context})
     better_declaration(seen, declared, _Plan(3000), planner)  # type: ignore[arg-type]
     assert [one.context_tokens for one in planner.asked] == [context]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rate", "missing"),
+    [
+        ({"scaling": {"max": 12}}, 60, ()),
+        ({"scaling": {"max": 2}}, 130, ("LoadAboveMax",)),
+        ({"scaling": {"max": 40}}, 200, ("NoGPUs",)),
+        ({"scaling": {"max": 16}, "topology": {"tensor": 1}, "slo": {"ttftP99Ms": 150}}, 2, ("PartlyAttainable",)),
+        ({"scaling": {"max": 1}, "topology": {"tensor": 1}, "slo": {"ttftP99Ms": 150}}, 60, ("LoadAboveMax", "PartlyAttainable")),
+    ],
+    ids=["enough", "scaling.max", "GPUs", "late", "two of them"],
+)  # fmt: skip
+def test_a_plan_that_is_not_enough_for_the_traffic_is_told_with_what_it_misses(
+    spec: dict[str, Any], rate: float, missing: tuple[str, ...]
+):
+    """By the real planner. Who declares what nothing carries may have fewer served in time than before, so it is not told as a cure."""
+    made: list[Plan] = []
+
+    def plan_for(workload: Workload) -> Plan:
+        made.append(planned(deployment(LLAMA, workload=workload.to_dict(), **spec)))
+        return made[-1]
+
+    declared = Workload.model_validate({**SHORT, "contextTokens": 4096, "requestsPerSecond": "2"})
+    prompt, output = Lengths(p50=2000, p95=3800, p99=4300), Lengths(p50=300, p95=600, p99=900)
+    seen = replace(SEEN, prompt=prompt, output=output, peak_rate=rate)
+    told = better_declaration(seen, declared, plan_for(declared), plan_for)
+    assert told is not None
+    found = [finding(made[-1], reason) for reason in missing]
+    _, _, said = told.message.partition("; that alone is not enough: ")
+    assert said == "; ".join(f"{one.message} (what helps: {one.remedy})" for one in found)

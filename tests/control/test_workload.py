@@ -146,8 +146,8 @@ class Planner:
 
 
 class _Plan:
-    def __init__(self, size):
-        self.sets, self.replicas = (_Set(size),), 1
+    def __init__(self, size, findings=()):
+        self.sets, self.replicas, self.findings = (_Set(size),), 1, findings
 
 
 class _Set:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
+from plimsoll.planning.plan import Finding, Severity
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
 from plimsoll.simulate.declared import UNJUDGED, Better, beside, better_plan
@@ -33,6 +34,31 @@ def test_the_number_that_was_found_on_the_trace_is_told_apart_from_that_of_the_p
     played: Result, said: str
 ):
     assert beside(BETTER, PLENTY, [played]) == said
+
+
+def test_a_number_that_is_not_enough_is_not_told_as_what_the_load_needs():
+    short = beside(replace(BETTER, enough=False), PLENTY, [])
+    assert short == (
+        f"{BETTER.message}; its 2 replicas are all that there may be, and that load needs more by formulas, even without its bursts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "enough"), [("LoadAboveMax", False), ("NoFreeGPUs", False), ("PartlyAttainable", True)]
+)
+def test_whether_a_plan_has_the_replicas_that_its_load_needs_is_what_it_finds_itself(
+    reason: str, enough: bool
+):
+    found = Finding(severity=Severity.WARNING, reason=reason, message="it is so")
+
+    def planner(workload: Workload) -> _Plan:
+        assert workload.input_tokens is not None
+        return _Plan(workload.input_tokens.p95, (found,))
+
+    told = better_plan(BURSTS, DECLARED, _Plan(200), planner)  # type: ignore[arg-type]
+    assert told is not None
+    assert told.enough is enough
+    assert "that alone is not enough: it is so" in told.message
 
 
 def test_what_has_no_number_of_its_own_is_told_as_it_is():

@@ -154,7 +154,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "Cheaper": "It would cost less.",
         "Faster": "It would be faster.",
         "FewerGPUs": "It would take fewer GPUs.",
-        "WorkloadDiffers": "The observed traffic asks for another declaration.",
+        "WorkloadDiffers": "The observed traffic asks for another declaration; the message says where that alone is not enough.",
         "None": "The pinned plan is the best one known.",
     },
     names.METRICS: {

@@ -15,6 +15,7 @@ from plimsoll.cli import asking
 from plimsoll.cli.errors import DOES_NOT_FIT, BadInput, note
 from plimsoll.cli.fleets import FleetChoice
 from plimsoll.planning.ask.reading import read
+from plimsoll.planning.choice.outcomes import LACKING
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.render.spreading import closes
@@ -23,7 +24,7 @@ from plimsoll.simulate.declared import Better, better_plan
 from plimsoll.simulate.from_plan import CannotSimulate, NotPlayed, scenario_of
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import further
-from plimsoll.status.findings import LACKING, sentence
+from plimsoll.status.findings import sentence
 
 NAMED: Final = 12
 """Resources that are told by name where it is not said which is meant."""

@@ -23,6 +23,7 @@ from plimsoll.control.law import LAW
 from plimsoll.control.signals import LATENCY_S, Signals
 from plimsoll.facts.spans import DAY_S
 from plimsoll.planning.apart import apart
+from plimsoll.planning.choice.outcomes import NOT_ENOUGH, TOO_FEW
 from plimsoll.planning.plan import Plan
 
 LENGTHS_S: Final = DAY_S
@@ -177,9 +178,18 @@ def better_declaration(
     message = f"the traffic is not the declared one; with {', '.join(changes)} in spec.workload the plan would be {sets}"
     if otherwise:
         message += f", with {otherwise}"
+    if not_enough := "; ".join(_lacks(fresh)):
+        message += f"; that alone is not enough: {not_enough}"
     if bursts := bursts_of(observed, proposed):
         message += f"; {bursts}"
     return Told(type=names.BETTER_PLAN, status="True", reason="WorkloadDiffers", message=message)
+
+
+def _lacks(plan: Plan) -> Iterator[str]:
+    """What a plan misses of its load, with what helps: who declares a load that it cannot carry may serve fewer in time than before."""
+    for one in sorted(plan.findings, key=lambda one: one.reason not in TOO_FEW):
+        if one.reason in NOT_ENOUGH:
+            yield one.message + (f" (what helps: {one.remedy})" if one.remedy else "")
 
 
 def _identity(plan: Plan, numbered: bool) -> list[tuple[object, ...]]:

@@ -11,6 +11,7 @@ from plimsoll.api.v1alpha1.workload import Workload
 from plimsoll.control.signals import RATE_S
 from plimsoll.control.workload import MOST_TOKENS, QUIET_S, Lengths, Observed, better_declaration
 from plimsoll.planning.ask.values import counted
+from plimsoll.planning.choice.outcomes import TOO_FEW
 from plimsoll.planning.plan import Plan, Severity
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Result
@@ -28,6 +29,8 @@ class Better:
     """As the operator says it of BetterPlanAvailable; it says nothing where nothing would fit, and a trace that is replayed is asked about."""
     replicas: int | None = None
     """That it would have; None where there is no such plan."""
+    enough: bool = True
+    """Whether these are as many as it needs by its own formulas."""
 
 
 def better_plan(
@@ -84,7 +87,8 @@ def _found(
 
     told = better_declaration(_seen(arrivals), declared, plan, again, context=context)
     if told is not None:
-        return Better(message=told.message, replicas=made[-1].replicas)
+        enough = all(one.reason not in TOO_FEW for one in made[-1].findings)
+        return Better(message=told.message, replicas=made[-1].replicas, enough=enough)
     if not made or made[-1].sets:
         return None
     why = next((sentence(one) for one in made[-1].findings if one.severity is Severity.ERROR), "")
@@ -128,9 +132,12 @@ def beside(better: Better, scenario: Scenario, results: Sequence[Result]) -> str
     if better.replicas is None or scenario.fixed:
         return better.message
     found = next((one for one in results if one.policy == "static_peak"), None)
+    whose = "by formulas, for that load without its bursts"
+    if not better.enough:
+        whose = "all that there may be, and that load needs more by formulas, even without its bursts"
     parts = [
         better.message,
-        f"its {counted(better.replicas, 'replica')} {_are(better.replicas)} by formulas, for that load without its bursts",
+        f"its {counted(better.replicas, 'replica')} {_are(better.replicas)} {whose}",
     ]
     if found is not None and found.keeps and found.outcome.figures.slo_pct is not None:
         number = round(found.parameter)

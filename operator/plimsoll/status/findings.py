@@ -7,13 +7,11 @@ from typing import Final
 
 from plimsoll.api.problems import SHOWN, WHAT_HELPS
 from plimsoll.planning.choice.late import PARTLY
+from plimsoll.planning.choice.outcomes import LACKING
 from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import Finding, Outcome, Plan
 from plimsoll.status.summary import cut
 
-LACKING: Final = frozenset(
-    {"NoGPUs", "NoFreeGPUs", "BudgetExhausted", "Outranked", "NoHostMemory", "NoHostDisk", "HardwareGone"}
-)
 LONGEST_FIELD: Final = 256
 LONGEST_WRONG: Final = 1024
 LONGEST_REMEDY: Final = 512

@@ -10,6 +10,7 @@ from plimsoll.api.conditions import REASONS, Status
 from plimsoll.api.v1alpha1.status import Accuracy
 from plimsoll.control.decision import Told
 from plimsoll.control.rollout.groups import told as half_scheduled
+from plimsoll.planning.choice.outcomes import ABOVE_MOST
 from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.status.adapters import failed_adapters
@@ -176,7 +177,7 @@ def _scaling(story: Story) -> Iterator[Told]:
         yield Told(names.SCALING, "True", "SetReplicas", set_replicas(story.serving.scalers, story.wanted))
         return
     limited = _live(story, names.SCALING)
-    above = finding_of(story.plan, "LoadAboveMax")
+    above = finding_of(story.plan, ABOVE_MOST)
     if limited is not None:
         yield limited
     elif above is not None and story.live is None:

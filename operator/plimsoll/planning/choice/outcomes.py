@@ -11,6 +11,8 @@ from plimsoll.facts.inventory import Inventory, Pool
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.values import counted
 from plimsoll.planning.choice.cheapest import ROUNDING, Chosen, Demand
+from plimsoll.planning.choice.late import PARTLY
+from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.choice.weighing import Weighed
 from plimsoll.planning.placing.placement import Slot, refusal, room
 from plimsoll.planning.plan import Finding, Outcome, PlanSet, Severity
@@ -23,6 +25,14 @@ OF_SETS: Final = frozenset(
     {"NoGPUs", "NoFreeGPUs", "NoHostMemory", "NoHostDisk", "BudgetExhausted", "SpansNodes", "NodeDeclared"}
 )
 """Reasons of findings that are about the sets of one plan, and so not true of another plan's sets."""
+LACKING: Final = frozenset(
+    {"NoGPUs", "NoFreeGPUs", "BudgetExhausted", "Outranked", "NoHostMemory", "NoHostDisk", "HardwareGone"}
+)
+"""Reasons of findings that say what a plan with fewer replicas than wanted lacks."""
+ABOVE_MOST: Final = "LoadAboveMax"
+TOO_FEW: Final = LACKING | {ABOVE_MOST}
+NOT_ENOUGH: Final = TOO_FEW | {UNATTAINABLE, PARTLY}
+"""Reasons of findings that some of the load is not served as promised."""
 
 _UNSEEN: Final = (
     "the operator watches namespaces alone and sees no nodes; it counts on the node classes of the admin's config, and takes "
@@ -80,7 +90,7 @@ def above_most(shown: PlanSet, demand: Demand, needed: int, most: int) -> Findin
     )
     return Finding(
         severity=Severity.WARNING,
-        reason="LoadAboveMax",
+        reason=ABOVE_MOST,
         message=(
             f"{load} need about {counted(needed, 'replica')} like the {shown.layout} on {shown.hardware}, and scaling.max "
             f"allows {most:,}; what is beyond waits or misses the target"
