@@ -1,6 +1,7 @@
 """The last look at a retune, when all replicas have the change and none is left to compare them with."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,47 @@ def test_where_requests_waited_before_and_still_do_an_answer_takes_as_long_as_th
     past = world.memory.past[0]
     assert (past.outcome is Phase.DONE) is kept, past.reason
     assert kept or "p99 of a whole answer" in past.reason
+
+
+@pytest.mark.parametrize(
+    ("waited", "first_s", "waits", "comes", "kept"),
+    [
+        (5.0, 30.0, 50.0, 2.0, True),
+        (5.0, 30.0, 50.0, 1.0, False),
+        (5.0, 1.5, 50.0, 2.0, False),
+        (0.0, 30.0, 50.0, 2.0, False),
+        (5.0, 30.0, 0.0, 2.0, False),
+    ],
+    ids=["the load grows on", "as many come as end", "in time before", "no queue before", "no queue now"],
+)
+def test_where_more_comes_than_is_done_and_did_first_tokens_are_as_late_as_the_queue_has_grown_since(
+    waited: float, first_s: float, waits: float, comes: float, kept: bool
+):
+    """Where as many come as end, the queue does not grow, and it is the change that has requests wait in front of the first token."""
+    before: dict[str, Any] = {"waiting": waited, "ttft": first_s, "late": 0.5 if first_s > 2 else 0.0}
+    world = World(old=replace(OLD, **before), change=replace(GOOD, **before))
+    in_phase(Phase.VERIFYING, world)
+    world.change = replace(GOOD, waiting=waits, ttft=600.0, late=1.0, comes=comes)
+    world.run(3600)
+    past = world.memory.past[0]
+    assert (past.outcome is Phase.DONE) is kept, past.reason
+    assert kept or "first token" in past.reason
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [{"tokens": 0.9 * OLD.tokens}, {"itl": 3 * OLD.itl}, {"errors": 0.2}, {"preempted": OLD.preempted}],
+    ids=["fewer tokens", "longer gaps", "failures", "no gain"],
+)
+def test_a_change_under_a_load_that_nothing_carries_is_held_to_all_that_the_queue_does_not_explain(
+    worse: dict[str, Any],
+):
+    before: dict[str, Any] = {"waiting": 5.0, "ttft": 30.0, "late": 0.5}
+    world = World(old=replace(OLD, **before), change=replace(GOOD, **before))
+    in_phase(Phase.VERIFYING, world)
+    world.change = replace(GOOD, **{"waiting": 50.0, "ttft": 600.0, "late": 1.0, "comes": 2.0} | worse)
+    world.run(3600)
+    assert world.memory.past[0].outcome is Phase.FAILED
 
 
 @pytest.mark.parametrize(

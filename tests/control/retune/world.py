@@ -57,6 +57,10 @@ class Behaviour:
     kv: float = 0.95
     prompts: float = 500.0
     """Prompt tokens a second."""
+    comes: float = 1.0
+    """Requests that arrive for each that ends."""
+    late: float | None = None
+    """Share of first tokens that come later than the slo's two seconds; None: nobody says."""
 
 
 OLD = Behaviour()
@@ -282,6 +286,7 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
         kv_tokens=8192,
         block_size=128,
         max_num_seqs=32,
+        arrived=how.comes * how.rate * 120,
     )
     replicas = tuple(replace(one, replica=f"{kind}-{place}") for place, one in enumerate(replicas))
     many = 1000.0 * how.rate
@@ -290,13 +295,22 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
         live=count,
         replicas=replicas,
         latencies=Latencies(
-            ttft=flat(how.ttft, many),
+            ttft=firsts(how, many),
             itl=gaps(how, 100 * many),
             e2e=flat(how.e2e, many),
             prompt=PROMPTS,
             output=OUTPUTS,
         ),
     )
+
+
+def firsts(how: Behaviour, samples: float) -> Spread:
+    shape = (
+        None
+        if how.late is None
+        else Histogram((2.0, how.ttft, inf), ((1 - how.late) * samples, samples, samples))
+    )
+    return replace(flat(how.ttft, samples), shape=shape)
 
 
 def gaps(how: Behaviour, samples: float) -> Spread:

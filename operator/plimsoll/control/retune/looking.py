@@ -6,8 +6,15 @@ from dataclasses import replace
 from math import sqrt
 from typing import Final
 
-from plimsoll.control.retune.figures import figures_of
-from plimsoll.control.retune.judging import Answer, Verdict, comparable, judge, under_another_load
+from plimsoll.control.retune.figures import Figures, figures_of
+from plimsoll.control.retune.judging import (
+    LOAD_APART,
+    Answer,
+    Verdict,
+    comparable,
+    judge,
+    under_another_load,
+)
 from plimsoll.control.retune.scene import Scene
 from plimsoll.control.retune.steps import Phase, Step
 from plimsoll.control.signals import LATENCY_S
@@ -48,9 +55,23 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
         # Whole answers cannot be compared yet. They began before this phase, perhaps while a replica was away and the others had its load;
         # and where more comes than is done, before as now, they take ever longer with the queue, whatever was changed.
         before = replace(before, e2e_p99=None)
+    slo = scene.slo
+    if _falls_behind(scene, new, before):
+        slo, before = replace(slo, ttft_p99_s=None), replace(before, kept=None)
     if comparable(new, before):
-        return judge(step.symptom, new, before, scene.slo, gpus=gpus)
-    return under_another_load(new, before, scene.slo, gpus)
+        return judge(step.symptom, new, before, slo, gpus=gpus)
+    return under_another_load(new, before, slo, gpus)
+
+
+def _falls_behind(scene: Scene, new: Figures, before: Figures) -> bool:
+    """Whether more comes than all replicas do, before as now. First tokens were late then already, and are ever later with the queue,
+    whatever was changed. A queue alone does not show that: where as many come as end, a change may have moved waiting in front of the
+    first token."""
+    promised, seen = scene.slo.ttft_p99_s, scene.changed_signals
+    if promised is None or seen is None or before.ttft_p99 is None or before.ttft_p99 <= promised:
+        return False
+    came, ended = seen.sum("arrived"), (seen.sum("finished") or 0.0) + (seen.sum("errors") or 0.0)
+    return new.queues and before.queues and came is not None and came > (1 + LOAD_APART) * ended
 
 
 def _looks_back_too_far(scene: Scene, step: Step) -> bool:
