@@ -235,6 +235,15 @@ def test_hold_stops_where_the_rollout_stands() -> None:
     assert rollout.reason == "Held"
 
 
+def test_a_held_replica_that_loads_is_not_told_as_one_that_moved() -> None:
+    world = serving("a", 2)
+    world.stuck = frozenset({"b"})
+    world.turn([Wanted("b", 2)])
+    moving, held = (world.turn([Wanted("b", 2)], replace(RULES, hold=hold)).message for hold in (False, True))
+    assert moving == "0 of 2 replicas are on the new set, 2 on the old"
+    assert held == f"{moving}; spec.rollout.hold is true"
+
+
 def test_a_smaller_number_during_a_rollout_leaves_no_surplus() -> None:
     world = serving("a", 6)
     world.turn([Wanted("b", 6)])

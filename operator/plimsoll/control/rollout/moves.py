@@ -134,20 +134,20 @@ def _moving(scene: _Scene) -> Rollout:
         surge = 0
     if rules.hold or scene.failures:
         new = min(existing, total)
-        left = total - scene.ready
+        left = min(old, total - scene.ready)
     else:
         missing = rules.step if surge == 0 else 0
         left = min(old, max(0, total - min(cap, scene.ready + missing)))
         new = max(min(cap, total + surge - max(left, _living(scene.old))), min(existing, cap))
+    stands = f"{scene.ready} of {total} replicas are on the new set, {left} on the old"
     if rules.hold:
-        reason, message = "Held", f"{new} of {total} replicas are on the new set; spec.rollout.hold is true"
+        reason, message = "Held", f"{stands}; spec.rollout.hold is true"
     elif scene.failures:
         reason, message = "DeadlineExceeded", scene.first_failure
     elif cap < total:
         reason, message = "Canary", f"{scene.ready} of {cap} canary replicas serve, {left} on the old set"
     else:
-        reason = "RollingOut"
-        message = f"{scene.ready} of {total} replicas are on the new set, {left} on the old"
+        reason, message = "RollingOut", stands
     return Rollout(
         targets=(*_spread_new(scene, new, canary=cap < total), *_spread_old(scene.old, left)),
         reason=reason,
