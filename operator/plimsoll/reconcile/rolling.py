@@ -38,7 +38,8 @@ def revisions_of(seen: Seen, made: Plan) -> dict[str, Revision]:
 
 def rules_for(seen: Seen, spec: LLMDeploymentSpec, made: Plan, revisions: Mapping[str, Revision]) -> Rules:
     room_now = _room(seen, made)
-    return rules_of(spec, room=room_now, deadline_seconds=longest_start(revisions))
+    made_for = any(found.reason == "NodeDeclared" for found in made.findings)
+    return rules_of(spec, room=room_now, deadline_seconds=longest_start(revisions), nodes_come=made_for)
 
 
 def longest_start(revisions: Mapping[str, Revision]) -> int:

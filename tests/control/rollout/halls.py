@@ -12,6 +12,7 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 TURN = 15.0
 START = 60.0
 DEADLINE = 600
+FULL = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Hall:
             created=pod.created,
             since=pod.since,
             restarts=pod.restarts,
+            message=FULL if pod.stage is Stage.UNSCHEDULED else "",
             reason=""
             if pod.stage is not Stage.FAILED
             else "ImagePullBackOff"

@@ -11,6 +11,7 @@ from plimsoll.control.rollout import Rollout, Rules
 from plimsoll.control.rollout.beside import ONLY, Beside, move_beside
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from tests.control.rollout import halls
 
 NOW = 1000.0
 
@@ -109,7 +110,7 @@ def test_on_the_way_back_none_goes_before_another_serves_in_its_place(total: int
 
 def back(total: int, rules: Rules, *, waited: float) -> Rollout:
     """The way back, for whose first replica there is no room any more: there was when the change was tried, and others have taken it."""
-    nowhere = PodSeen(name="a-0", uid="a0", stage=Stage.UNSCHEDULED, created=NOW - waited)
+    nowhere = PodSeen(name="a-0", uid="a0", stage=Stage.UNSCHEDULED, message=halls.FULL, created=NOW - waited)
     serving = Serving(sets=(SetSeen(name="a", replicas=1, pods=(nowhere,)), there("b", total)))
     beside = Beside(tried="b", serves="a", replicas=0, surge=True)
     return move_beside([Wanted("a", total)], beside, serving, rules, NOW)
@@ -156,6 +157,7 @@ def test_on_a_full_fleet_all_go_back_within_five_minutes_each_and_one_is_missing
                 name=f"a-{n}",
                 uid=f"a{n}",
                 stage=Stage.READY if n < serves else Stage.UNSCHEDULED,
+                message="" if n < serves else halls.FULL,
                 created=came.setdefault(n, now),
             )
             for n in range(old)

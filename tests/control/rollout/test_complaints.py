@@ -154,7 +154,7 @@ def test_a_surge_that_found_no_room_holds_the_rollout_after_the_user_wants_none(
 ) -> None:
     """Kueue 8769: the strategy is set to `replace` when the rollout is stuck already."""
     waiting = tuple(
-        PodSeen(name=f"new-0-{rank}", uid=f"new-0-{rank}", stage=stage, group=0, rank=rank)
+        PodSeen(name=f"new-0-{rank}", uid=f"new-0-{rank}", stage=stage, message=LACKS, group=0, rank=rank)
         for rank in range(pods)
     )
     new = SetSeen(name="new", replicas=1, pods_per_replica=pods, groups=(0,), pods=waiting)

@@ -12,7 +12,7 @@ from plimsoll.control.rollout import Rules, move
 from plimsoll.control.rollout.rules import PLACE_SECONDS
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-from tests.control.rollout.halls import DEADLINE, Hall
+from tests.control.rollout.halls import DEADLINE, FULL, Hall
 
 MOMENTS = (0, 1, 8, 14, 19)
 """Turns after the first edit: nothing has come yet; the first loads; one, two of three have moved; the last comes."""
@@ -141,7 +141,8 @@ def test_a_surge_that_was_left_to_the_room_there_is_ends_when_it_finds_none(stag
     new = replace(shown("new", Stage.READY), replicas=2)
     at = 10**6 - PLACE_SECONDS
     for waits, left in ((at + 1, 3), (at, 2)):
-        waiting = (*new.pods, PodSeen(name="w", uid="w", stage=stage, created=waits, since=waits))
+        waits_for_room = PodSeen(name="w", uid="w", stage=stage, message=FULL, created=waits, since=waits)
+        waiting = (*new.pods, waits_for_room)
         sets = (old, replace(new, pods=waiting))
         assert numbers(Wanted("new", 4), Rules(surge=0, by_room=True), *sets) == {"new": 2, "old": left}
     again = move([Wanted("new", 4)], Serving(sets=sets), Rules(surge=0, by_room=True), 10**6 - 7)

@@ -1,6 +1,7 @@
 """When a set is given up: its engines die again and again, or none is ready in the time a start may take.
 
-Waiting for a node, a quota or an image is no failure of the set: another set would wait for the same.
+Waiting for room, a quota or an image is no failure of the set: another set would wait for the same. It is one to wait for a volume that is
+not there, for a scheduler that nobody runs, or for other nodes than those on which another set serves.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.unplaced import OWN, Lack, lack_of, passes
 
 RESTARTS: Final = 3
 """Restarts at which a set is given up: the first two ends of an engine may be bad luck, and the third comes a minute later, by the kubelet's
@@ -29,8 +31,9 @@ NOT_THE_ENGINES: Final = frozenset(
 )
 
 
-def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
-    """Why this set will not serve, in a sentence; None while it serves or may still."""
+def failure(seen: SetSeen, now: float, deadline_seconds: int, *, choosy: bool = False) -> str | None:
+    """Why this set will not serve, in a sentence; None while it serves or may still. `choosy`: it is one also to ask for other nodes than
+    there are."""
     if seen.failed:
         return seen.failed
     if seen.ready:
@@ -40,15 +43,32 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
         if pod.restarts >= RESTARTS and pod.stage is Stage.FAILED and pod.reason not in NOT_THE_ENGINES:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
-        if pod.stage is Stage.LOADING and now - waited_for_since(pod) > deadline_seconds:
-            return f"{pod.name} was not ready within {deadline_seconds} s{_beside(pod)}"
+        if _awaited(pod, choosy=choosy) and now - waited_for_since(pod) > deadline_seconds:
+            return _late(pod, deadline_seconds)
     return None
 
 
 def waited_for_since(pod: PodSeen) -> float:
-    """Since when a pod that loads has been waited for. One that has served, and only misses its probes, has not been since its engine
-    started, which may be days ago."""
+    """Since when a pod that loads, or has no node, has been waited for. One that has served, and only misses its probes, has not been since
+    its engine started, which may be days ago."""
     return max(pod.since, pod.unready or 0.0)
+
+
+def _awaited(pod: PodSeen, *, choosy: bool) -> bool:
+    """Whether the deadline runs for the pod: it loads, or lacks what no room would give it."""
+    lack = lack_of(pod)
+    if lack is Lack.NODES:
+        return choosy and not passes(pod)
+    return pod.stage is Stage.LOADING or lack in OWN
+
+
+def _late(pod: PodSeen, deadline_seconds: int) -> str:
+    lack = lack_of(pod)
+    if lack is None:
+        return f"{pod.name} was not ready within {deadline_seconds} s{_beside(pod)}"
+    if lack is Lack.SCHEDULER:
+        return f"no scheduler looked at {pod.name} within {deadline_seconds} s: see spec.scheduling.schedulerName"
+    return f"{pod.name} had no node within {deadline_seconds} s: {pod.message}"
 
 
 def steady(serving: Serving, now: float) -> tuple[Serving, float | None]:
@@ -75,12 +95,12 @@ def proven(
     return replace(serving, sets=tuple(sets)), min(waits)
 
 
-def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
-    """Seconds until a pod that loads would be late; None where none loads."""
-    loading = [
-        waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if pod.stage is Stage.LOADING
+def look_again(seen: SetSeen, now: float, deadline_seconds: int, *, choosy: bool = False) -> float | None:
+    """Seconds until a pod that is waited for would be late; None where none is."""
+    awaited = [
+        waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if _awaited(pod, choosy=choosy)
     ]
-    return max(1.0, min(loading)) if loading and not seen.ready else None
+    return max(1.0, min(awaited)) if awaited and not seen.ready else None
 
 
 def _beside(pod: PodSeen) -> str:

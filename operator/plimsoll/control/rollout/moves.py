@@ -17,6 +17,7 @@ from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import First, Rollout, State, Target, Wanted
 from plimsoll.facts.serving import NOWHERE, Serving, SetSeen, Stage
+from plimsoll.facts.unplaced import Lack, lack_of
 
 ASKED: Final = First(
     why="spec.rollout.strategy is surge, so no replica that serves goes for it",
@@ -35,6 +36,8 @@ class _Scene:
     failures: Mapping[str, str]
     """Why sets of the plan will not serve."""
     rules: Rules
+    choosy: bool
+    """Whether a set fails that asks for other nodes than there are."""
     now: float
 
     @property
@@ -73,11 +76,13 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     unproven = None
     if old or spent:
         serving, unproven = proven(serving, lambda seen, _: seen.name in ours, rules.proven_seconds, now)
+    # Where another set serves on the nodes that there are, or did until it made room, a set that asks for others is at fault.
+    choosy = not rules.nodes_come and any(seen.ready or not seen.replicas for seen in served)
     failures = {
         one.name: why
         for one in wanted
         if (seen := serving.set_named(one.name)) is not None
-        and (why := failure(seen, now, rules.deadline_seconds)) is not None
+        and (why := failure(seen, now, rules.deadline_seconds, choosy=choosy)) is not None
     }
     scene = _Scene(
         wanted=wanted,
@@ -85,6 +90,7 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         old=old,
         failures=failures,
         rules=rules,
+        choosy=choosy,
         now=now,
     )
     # Where the plan's set was given up, a deployment without replicas wakes with the set that served before.
@@ -236,7 +242,8 @@ def _without_room(scene: _Scene) -> tuple[int, float | None]:
     """How many new replicas find no room, so that old ones must go for them; and in how many seconds there may be more of these.
 
     Where the user asks for a surge, room is waited for; where they ask to replace, none is. Where it is left to the room in the fleet,
-    that room was misjudged if a quota refuses pods, or if pods have waited for a node for too long.
+    that room was misjudged if a quota refuses pods, or if pods have waited for too long for what others hold. No old one goes for a pod
+    that lacks something else: it would find no node then either.
     """
     rules, found, waits = scene.rules, 0, list[float]()
     for seen in scene.new:
@@ -244,7 +251,8 @@ def _without_room(scene: _Scene) -> tuple[int, float | None]:
         there = len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
         lacking = max(0, seen.replicas - there)
         if rules.by_room:
-            left = [pod.created + PLACE_SECONDS - scene.now for pod in seen.pods if pod.stage in NOWHERE]
+            crowded = (pod for pod in seen.pods if lack_of(pod) is Lack.ROOM)
+            left = [pod.created + PLACE_SECONDS - scene.now for pod in crowded]
             waits += [one for one in left if one > 0]
             # A refusal is still reported for a while after it has passed, so only pods that are missing count as refused.
             lacking = min(lacking, sum(one <= 0 for one in left) + (seen.missing if seen.refused else 0))
@@ -265,7 +273,7 @@ def _living(old: Sequence[SetSeen]) -> int:
 def _late(scene: _Scene) -> float | None:
     """Seconds until a start would be late."""
     deadline = scene.rules.deadline_seconds
-    return _soonest(*(look_again(seen, scene.now, deadline) for seen in scene.new))
+    return _soonest(*(look_again(seen, scene.now, deadline, choosy=scene.choosy) for seen in scene.new))
 
 
 def _soonest(*times: float | None) -> float | None:

@@ -36,9 +36,13 @@ class Rules:
     """How long a new replica must have been ready before an old one goes for it."""
     deadline_seconds: int = 1800
     """How long a new replica may take to be ready."""
+    nodes_come: bool = False
+    """Whether nodes are to be made for the plan, so that its pods wait for those, and not for a kind that never comes."""
 
 
-def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int) -> Rules:
+def rules_of(
+    spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int, nodes_come: bool = False
+) -> Rules:
     """`room` is the number of further replicas of the new sets that would find devices now; None where that is unknown."""
     asked = spec.rollout
     surge = asked.max_surge or 1
@@ -58,4 +62,5 @@ def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int
         hold=asked.hold is True,
         automatic=asked.rollback != "manual",
         deadline_seconds=asked.deadline_seconds or deadline_seconds,
+        nodes_come=nodes_come,
     )
