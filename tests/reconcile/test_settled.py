@@ -10,6 +10,7 @@ import pytest
 from plimsoll import names
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.facts.serving import Stage
 from plimsoll.kube.applier import Applied, Refusal, Taken
 from plimsoll.kube.child import Child, read_child
 from plimsoll.kube.errors import Unreachable, refusal
@@ -97,3 +98,24 @@ def test_what_could_not_be_written_is_looked_at_again_though_all_is_there_by_now
     deployment = after_telling(world, decision, applied)
     assert {one.type for one in deployment.status.conditions} & {names.RECONCILING, names.STALLED}
     assert not settled(deployment, children(decision), world.serving, world.mark)
+
+
+@pytest.mark.parametrize(
+    ("message", "rests"),
+    [
+        ("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", True),
+        ('0/1 nodes are available: persistentvolumeclaim "nope" not found.', False),
+        ("", False),
+    ],
+    ids=["no room", "no claim", "no scheduler"],
+)
+def test_what_a_pod_lacks_beside_room_is_told_again_as_no_number_shows_a_change_of_it(
+    message: str, rests: bool
+) -> None:
+    world, _ = at_rest()
+    (there,) = world.serving.sets
+    waits = tuple(replace(pod, stage=Stage.UNSCHEDULED, node=None, message=message) for pod in there.pods)
+    world = replace(world, serving=replace(world.serving, sets=(replace(there, pods=waits),)))
+    decision = decide(world)
+    deployment = after_telling(world, decision, Applied())
+    assert settled(deployment, children(decision), world.serving, world.mark) is rests

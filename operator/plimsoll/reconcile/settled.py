@@ -14,6 +14,7 @@ from plimsoll.api.conditions import get_condition
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.control.rollout.groups import halves
 from plimsoll.facts.serving import Serving, Stage
+from plimsoll.facts.unplaced import OWN, lack_of
 from plimsoll.kube.child import Child
 from plimsoll.objects import Ref
 from plimsoll.reconcile.lessons.recorded import ramp_untold
@@ -80,12 +81,13 @@ def _pods_told(deployment: LLMDeployment, serving: Serving) -> bool:
         return False
     if any(halves(seen) for seen in serving.sets):
         return False
-    leaders = Counter(
-        pod.stage
-        for seen in serving.sets
-        for pod in seen.pods
-        if pod.rank == 0 and pod.stage is not Stage.LEAVING
-    )
+    there = [
+        pod for seen in serving.sets for pod in seen.pods if pod.rank == 0 and pod.stage is not Stage.LEAVING
+    ]
+    # What their scheduler says of them is told, and no number changes with it.
+    if any(lack_of(pod) in OWN for pod in there):
+        return False
+    leaders = Counter(pod.stage for pod in there)
     asked = sum(one.replicas for one in status.sets)
     lack = leaders[Stage.UNSCHEDULED] + max(0, (counted.wanted or 0) - asked)
     return (

@@ -9,9 +9,11 @@ from typing import Final, Literal
 
 from plimsoll.facts.failure import Failure
 from plimsoll.facts.serving import PodSeen, Stage
+from plimsoll.facts.unplaced import Lack, lack_of
 
 Waits = Literal["gpus", "nodes", "quota", "others", "nothing"]
-"""What a pod waits for before it can serve; `others` are a container beside the engine, or a readiness gate, which most often come by themselves."""
+"""What a pod waits for before it can serve; `others` are a container beside the engine, a readiness gate, a volume that is being made, or a
+scheduler that has not looked yet, which most often come by themselves."""
 UNEXPLAINED: Final = "EngineEnded"
 _HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
 """Reasons of pods that ended because another pod of their replica did. The higher the number, the less such a pod knows of the cause; one
@@ -67,16 +69,27 @@ def words_of(pod: PodSeen) -> PodWords | None:
 
 
 def _unscheduled(pod: PodSeen) -> PodWords:
-    text = pod.message
-    for part, remedy in _SCHEDULER:
-        if part in text:
-            return PodWords(
-                reason="Unschedulable", message=f"{pod.name} has no node: {text}", remedy=remedy, waits="gpus"
-            )
+    text, lack = pod.message, lack_of(pod)
+    if lack is Lack.SCHEDULER:
+        return PodWords(
+            reason="NoScheduler",
+            message=f"{pod.name} has no node yet: no scheduler has looked at it (spec.scheduling.schedulerName says which should)",
+            remedy="",
+            waits="others",
+        )
+    if lack is Lack.VOLUME:
+        binds = "unbound immediate" in text
+        return PodWords(
+            reason="VolumeUnbound" if binds else "NoVolume",
+            message=f"{pod.name} has no node: {text}",
+            remedy="check spec.storage: the claim"
+            + (" is not there" if "not found" in text else ", its class or its volume is not there"),
+            waits="others" if binds else "nothing",
+        )
+    remedy = next((helps for part, helps in _SCHEDULER if part in text), "")
+    what = "has no node" if remedy else "has no node yet"
     said = f": {text}" if text else ""
-    return PodWords(
-        reason="Unschedulable", message=f"{pod.name} has no node yet{said}", remedy="", waits="gpus"
-    )
+    return PodWords(reason="Unschedulable", message=f"{pod.name} {what}{said}", remedy=remedy, waits="gpus")
 
 
 _SCHEDULER: Final = (
@@ -87,8 +100,6 @@ _SCHEDULER: Final = (
     ),
     ("Insufficient memory", "nodes with more host memory, or smaller memory.kvOffload and memory.cpuOffload"),
     ("Insufficient cpu", "nodes with more free cores"),
-    ("unbound immediate PersistentVolumeClaims", "check spec.storage: the claim or its class is not there"),
-    ("persistentvolumeclaim", "check spec.storage: the claim is not there"),
     ("Insufficient", "free GPUs, add nodes, or ask for fewer replicas"),
 )
 

@@ -19,6 +19,7 @@ from plimsoll.api.v1alpha1.status import (
     SetStatus,
 )
 from plimsoll.facts.serving import Stage
+from plimsoll.facts.unplaced import OWN, lack_of
 from plimsoll.status.adapters import adapters_of, loaded_names
 from plimsoll.status.live import live_status
 from plimsoll.status.measured import accuracy_of, progress_of
@@ -182,7 +183,7 @@ def _replicas(story: Story) -> ReplicaStatus:
     return ReplicaStatus(
         wanted=story.wanted,
         ready=story.counted,
-        starting=sum(pod.stage in (Stage.PULLING, Stage.LOADING) for pod in leaders),
+        starting=sum(pod.stage in (Stage.PULLING, Stage.LOADING) or lack_of(pod) in OWN for pod in leaders),
         waiting_for_gpus=0 if made else lack,
         waiting_for_nodes=lack if made else 0,
         waiting_for_quota=waits.count("quota") + barred,

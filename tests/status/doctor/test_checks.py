@@ -101,6 +101,14 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"pods": (unscheduled("0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),)},
         "Unschedulable", "Insufficient nvidia.com/gpu", "free GPUs",
     ),
+    "a claim that a pod waits for": (
+        {"pods": (unscheduled('0/1 nodes are available: persistentvolumeclaim "nope" not found.'),)},
+        "NoVolume", '"nope" not found', "spec.storage",
+    ),
+    "a scheduler that has not looked at a pod": (
+        {"pods": (serving_pod(phase="Pending", conditions=[]),)},
+        "NoScheduler", "spec.scheduling.schedulerName", "describe pod",
+    ),
     "a container beside the engine that is not ready": (
         {"pods": (held_back(),)},
         "ContainersNotReady", "unready status: [istio-proxy]", "describe pod",

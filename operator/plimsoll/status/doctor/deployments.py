@@ -42,6 +42,8 @@ BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
 """Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
 SPIN_UP_SECONDS: Final = 10.0
 """A pod without a node is not told of before this time, as it may only be new."""
+_COMES: Final = ("quota", "others")
+"""What pods wait for that most often comes by itself; where they have no node after that time it has not come."""
 
 
 def conditions_told(examined: Examined) -> Iterator[Found]:
@@ -115,7 +117,8 @@ def pods(examined: Examined) -> Iterator[Found]:
         if words is None or (key_of(item) in killed and words.reason in BY_PROBE):
             continue
         yield Found(
-            severity="warning" if words.waits in ("quota", "others") else "error", about=about("Pod", item), reason=words.reason,
+            severity="warning" if words.waits in _COMES and seen.stage is not Stage.UNSCHEDULED else "error",
+            about=about("Pod", item), reason=words.reason,
             message=words.message, remedy=words.remedy or f"kubectl -n {_space(item)} describe pod {seen.name}",
         )  # fmt: skip
 
