@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from importlib import resources
-from pathlib import Path
 from typing import Final
 
 import click
@@ -17,6 +16,7 @@ import yaml
 
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.inputs import read_text
+from plimsoll.cli.written import check_writable, write_file
 from plimsoll.facts.engine_files import EngineFileError, describe, engine_file_text, read_told
 
 RUNNERS: Final = ("podman", "docker", "nerdctl")
@@ -44,11 +44,9 @@ def engine_command() -> None:
 @click.option(
     "--pod", is_flag=True, help="Print a pod that says it in its log, in place of running the image here."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File. Default: standard output."
-)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="File. Default: standard output.")
 def describe_command(
-    *, image: str | None, python: str | None, told: str | None, pod: bool, output: Path | None
+    *, image: str | None, python: str | None, told: str | None, pod: bool, output: str | None
 ) -> None:
     """Write the file about the engine version in IMAGE: its flags, their defaults and values, its variables and metrics.
 
@@ -69,6 +67,8 @@ def describe_command(
             raise BadInput("--pod: name the IMAGE that it runs")
         click.echo(yaml.safe_dump(_pod(image), sort_keys=False), nl=False)
         return
+    if output is not None:
+        check_writable("-o", output, told, python)
     text = _told(image, python, told)
     try:
         file, notes = describe(read_told(text))
@@ -78,7 +78,7 @@ def describe_command(
     if output is None:
         click.echo(engine_file_text(file), nl=False)
     else:
-        output.write_text(engine_file_text(file), "utf-8")
+        write_file("-o", output, engine_file_text(file))
 
 
 def _told(image: str | None, python: str | None, told: str | None) -> str:

@@ -146,10 +146,14 @@ def _files_of(name: str) -> list[str]:
     folder = Path(name)
     if name == "-" or not folder.is_dir():
         return [name]
-    inside = sorted(str(file) for file in folder.iterdir() if file.suffix in _OF_RESOURCES)
+    inside = resource_files(folder)
     if not inside:
         raise BadInput(f"{name}: holds no file that ends in .yaml, .yml or .json")
     return inside
+
+
+def resource_files(folder: Path) -> list[str]:
+    return sorted(str(file) for file in folder.iterdir() if file.suffix in _OF_RESOURCES)
 
 
 def deployments(files: Sequence[str]) -> list[LLMDeployment]:

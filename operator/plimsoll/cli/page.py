@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Final
 
 from plimsoll.cli.errors import BadInput
+from plimsoll.cli.written import check_writable, write_file
 
+_OPTION: Final = "--html"
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2733; --dim: #66727f; --rule: #d9dee3; --paper: #ffffff; --a: #0b6bcb; --b: #c2410c; --c: #8a94a0; --mark: #b91c5c; }
 @media (prefers-color-scheme: dark) {
@@ -51,30 +52,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "") 
     return f'<div class="scroll"><table class="{style}"><tr>{head}</tr>{body}</table></div>'
 
 
-def check_writable(name: str) -> None:
-    """Raises BadInput where a page cannot be written, before the minutes of the work that it is about. An older page of that name is left as
-    it is, and where there is none, no file is left."""
+def check_page(name: str, *reads: str | None) -> None:
+    """Raises BadInput where a page cannot be written, before the minutes of the work that it is about; `reads` are the command's own inputs."""
     if name == "-":
         raise BadInput("--html -: name a file; what is printed is the report itself")
-    file = Path(name).resolve()
-    is_new = not file.exists()
-    try:
-        with file.open("ab"):
-            pass
-        if is_new:
-            file.unlink()
-    except OSError as error:
-        raise _unwritable(name, error) from None
+    check_writable(_OPTION, name, *reads)
 
 
 def write_page(name: str, text: str) -> None:
-    """Writes a page. It is encoded first, so that an older page is not emptied if that fails, as names on it may be no valid text."""
-    made = text.encode("utf-8", errors="backslashreplace")
-    try:
-        Path(name).write_bytes(made)
-    except OSError as error:
-        raise _unwritable(name, error) from None
-
-
-def _unwritable(name: str, error: OSError) -> BadInput:
-    return BadInput(f"--html {name}: cannot be written: {error.strerror}")
+    write_file(_OPTION, name, text)

@@ -12,7 +12,7 @@ from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.page import check_writable, write_page
+from plimsoll.cli.page import check_page, write_page
 from plimsoll.cli.ramp_page import ramp_page
 from plimsoll.cli.ramp_record import recorder_of
 from plimsoll.cli.ramp_report import ramp_report
@@ -150,6 +150,8 @@ def ramp_command(
       plimsoll ramp http://localhost:8000 --by concurrency --step-duration 1m --html ramp.html
       plimsoll ramp http://chat.example:8000 -f llm.yaml --snapshot prod.yaml -o json
     """
+    if page is not None:
+        check_page(page, plan_file, *files, fleet.snapshot_file, fleet.nodes_file, config_file)
     held = _held(plan_file, files, fleet, config_file, name, online=online)
     measured = target(what, url=url, namespace=namespace, context=fleet.context or None)
     if gpu_metrics and measured.deployment is None:
@@ -177,8 +179,6 @@ def ramp_command(
         closed_loop=by == "concurrency", start=start, most=most, step_s=step_s, in_flight=connections()
     )
     _check(rising)
-    if page is not None:
-        check_writable(page)
     endpoint = options.endpoint(
         measured.url,
         model=model,

@@ -13,7 +13,7 @@ from plimsoll.cli import asking, drawing, inputs
 from plimsoll.cli.errors import FITS, INTERRUPTED, BadInput, mistakes, note, printable
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.page import check_writable, write_page
+from plimsoll.cli.page import check_page, write_page
 from plimsoll.cli.simulate_asked import asked_for
 from plimsoll.cli.simulate_page import simulation_page
 from plimsoll.cli.simulate_play import play
@@ -208,11 +208,12 @@ def simulate_command(
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --policy all -o json
       plimsoll simulate -f llm.yaml --fleet 16xH100 --trace traffic.csv --seed 1 --seed 2 --seed 3
     """
-    asking.check_stdin(*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
+    reads = (*files, fleet.snapshot_file, fleet.nodes_file, config_file, trace_file)
+    asking.check_stdin(*reads)
     # What is wrong with the rest is told before the minutes that a long trace takes to read.
     wrong = mistakes(
         lambda: _refuse_twins(seeds),
-        lambda: None if page is None else check_writable(page),
+        lambda: None if page is None else check_page(page, *reads),
         lambda: None if _is_there(trace_file) else _loaded(trace_file),
     )
     asked = asked_for(files, fleet, config_file, name, online=online, besides=wrong)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from plimsoll.cli import inputs
 from plimsoll.cli.drawing import many
-from plimsoll.cli.errors import BadInput, note
+from plimsoll.cli.errors import note
 from plimsoll.cli.fleets import from_cluster
 from plimsoll.cli.reaching import context_option
+from plimsoll.cli.written import check_writable, write_file
 from plimsoll.facts.snapshot import write_snapshot
 
 
@@ -31,16 +30,15 @@ def snapshot_command(*, context: str, file: str | None, config_file: str | None)
       plimsoll snapshot --context prod -o prod.yaml
       plimsoll plan -f llm.yaml --snapshot prod.yaml
     """
+    if file is not None:
+        check_writable("-o", file, config_file)
     admin = None if config_file is None else inputs.config(config_file)
     taken = from_cluster(context or None, admin)
     text = write_snapshot(taken, "json" if file is not None and file.endswith(".json") else "yaml")
     if file is None:
         click.echo(text, nl=False)
         return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"-o {file}: cannot be written: {error.strerror}") from None
+    write_file("-o", file, text)
     pods = "pods unseen" if taken.pods is None else f"{many(len(taken.pods), 'pod')} with requests"
     deployments = many(len(taken.deployments), "LLMDeployment")
     note([f"{file}: {many(len(taken.nodes), 'node')}, {pods}, {deployments}"])
