@@ -316,8 +316,13 @@ def print_cell(cell: Cell, rows: Sequence[Row], said: Row) -> None:
         at = ", ".join(
             f"{name} {'-' if value is None else f'{value:.2f}'}{part[name]}" for name, value in equal.items()
         )
-        word = "ahead" if said["ahead"] else "NOT ahead" if any(seeds.values()) else "nothing to compare with"
-        print(f"  SLO % at our GPU-hours: {at} → {word}")
+        print(f"  SLO % at our GPU-hours: {at} → {_stands(said)}")
+
+
+def _stands(said: Row) -> str:
+    if not any(said["seeds_at_equal_gpu_hours"].values()):
+        return "nothing to compare with"
+    return "ahead" if said["ahead"] else "level" if said["level"] else "NOT ahead"
 
 
 def _setting(row: Row) -> str:
@@ -374,9 +379,9 @@ def print_standing(judged: Sequence[Row]) -> None:
             print(
                 f"  {name} itself keeps less than {GOAL_PCT:g}% with some seed in {misses} of {len(judged)} cells, which are left out"
             )
-    ahead = sum(said["ahead"] for said in judged)
+    ahead, level = (sum(said[how] for said in judged) for how in ("ahead", "level"))
     print(
-        f"  ahead of every baseline at equal GPU-hours in {ahead} of {len(judged)} cells (aim {AHEAD_ON:.0%})"
+        f"  ahead of every baseline at equal GPU-hours in {ahead} of {len(judged)} cells (aim {AHEAD_ON:.0%}), level with the best in {level}"
     )
     left_out = left_out_in(judged)
     if left_out:

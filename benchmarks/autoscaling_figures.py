@@ -150,6 +150,13 @@ def verdict(cell: Cell, rows: Sequence[Row]) -> Row:
     said["seeds_at_equal_gpu_hours"] = {name: one["seeds"] for name, one in others.items()}
     said["seeds_swept"] = len(compared)
     # Where no baseline gets by with as few GPU-hours, there is nothing to compare with: the GPU-hours themselves tell what ours saves.
-    told = [one for one in others.values() if one["seeds"]]
-    said["ahead"] = bool(told) and all(one["ours_slo_pct"] >= one["slo_pct"] for one in told)
+    # As they are told: who reads the same number twice would not see who is ahead.
+    places = MEASURES["slo_pct"][1]
+    told = [
+        (round(one["ours_slo_pct"], places), round(one["slo_pct"], places))
+        for one in others.values()
+        if one["seeds"]
+    ]
+    said["ahead"] = bool(told) and all(mine > theirs for mine, theirs in told)
+    said["level"] = bool(told) and min(mine - theirs for mine, theirs in told) == 0
     return said
