@@ -83,6 +83,31 @@ def kept_file(text: str) -> Path:
         path.is_file() and isinstance(_parsed(path.read_text("utf-8", errors="replace")), dict)
     ):
         raise argparse.ArgumentTypeError(f"{text} was not written by this program")
+    return _writable(path)
+
+
+def lines_kept(text: str) -> Path:
+    """A file that a run adds lines to and goes on from, as it wrote them; there need be none yet."""
+    path = _writable(Path(text))
+    lines = path.read_text("utf-8", errors="replace").split("\n") if path.is_file() else []
+    # A line may be cut where a run was stopped, the only one too.
+    if any(lines) and not any(line.startswith("[") for line in lines):
+        raise argparse.ArgumentTypeError(f"{text} was not written by this program")
+    return path
+
+
+def _writable(path: Path) -> Path:
+    """Tried before the work that would be kept there. What the file holds is left as it is, and where there is none, none is left."""
+    is_new = not path.exists()
+    try:
+        with path.open("a"):
+            pass
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(
+            f"{path} cannot be written: {error.strerror}; name a file in a folder that is there"
+        ) from None
     return path
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import time
@@ -24,7 +23,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from arguments import amount, count, from_zero
+from autoscaling_asked import asked
 from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned, unplannable
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from autoscaling_kept import SCORED, Kept, NothingKept, last_of
@@ -34,12 +33,6 @@ from plimsoll.simulate.policies.registry import KINDS, SWEPT
 from plimsoll.simulate.router import Routing
 from plimsoll.simulate.traces import BadTrace
 
-MODELS = (
-    "meta-llama/Llama-3.1-8B-Instruct",
-    "Qwen/Qwen3-30B-A3B-Instruct-2507",
-    "meta-llama/Llama-3.3-70B-Instruct",
-)
-GPUS = ("H100", "A100-80GB")
 ONE_ONLY = [name for name in SWEPT if not KINDS[name].second.name]
 CAVEATS = (
     f"each baseline has two parameters ({' and '.join(ONE_ONLY)} one), tuned on the first {TUNED_S / 3600:g} hours of another trace; at equal "
@@ -52,7 +45,7 @@ OF_STATIC_PEAK, OF_ORACLE, AHEAD_ON = 0.75, 1.15, 0.80
 
 
 def main() -> int:
-    options = _options()
+    options = asked((__doc__ or "").partition("\n")[0])
     if options.kept:
         return print_kept(options.kept)
     traces = options.traces or list(SYNTHETIC)
@@ -120,53 +113,6 @@ def named_twice(traces: Sequence[str]) -> str | None:
             return f"{seen[name]} and {trace} are of one file name, by which rows are told apart: rename one of them"
         seen[name] = trace
     return None
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("traces", nargs="*", metavar="TRACE")
-    parser.add_argument("--seeds", type=count, default=5)
-    parser.add_argument(
-        "--sweep-seeds",
-        type=from_zero,
-        default=5,
-        help="seeds with which parameters are swept (default 5, all)",
-    )
-    parser.add_argument(
-        "--models",
-        nargs="+",
-        default=list(MODELS),
-        help=f"as the hub names them (default {', '.join(MODELS)})",
-    )
-    parser.add_argument("--gpus", nargs="+", default=list(GPUS), help=f"(default {', '.join(GPUS)})")
-    parser.add_argument("--policies", nargs="+", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument(
-        "--replicas", type=count, default=6, help="that the busiest ten minutes need (default 6)"
-    )
-    parser.add_argument(
-        "--begin", type=count, help="replicas that a published run begins with (default 1, as theirs)"
-    )
-    parser.add_argument("--days", type=amount, help="of longer traces (default: all)")
-    parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
-    parser.add_argument(
-        "--connections",
-        choices=("closed", "kept"),
-        default="closed",
-        help="to a Service: closed after each answer, as engines do that Plimsoll starts (default), or kept for minutes",
-    )
-    parser.add_argument("--jobs", type=count, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--resume", type=Path, metavar="FILE", help="keep what is done here, and go on from it"
-    )
-    parser.add_argument(
-        "--kept",
-        type=Path,
-        metavar="FILE",
-        help="simulate nothing, print the tables of what --resume keeps there",
-    )
-    parser.add_argument("--json", action="store_true", help="one object on stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    return parser.parse_args()
 
 
 def _teller(quiet: bool) -> Callable[[int, int, float], None]:
@@ -277,8 +223,11 @@ def _other(cell: Cell, cells: Sequence[Cell]) -> Cell:
 def print_kept(path: Path) -> int:
     try:
         matrix = last_of(path)
-    except (NothingKept, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"error: --kept {path}: cannot be read: {error.strerror}", file=sys.stderr)
+        return 3
+    except NothingKept as error:
+        print(f"error: --kept: {error}", file=sys.stderr)
         return 3
     print(f"{path.name} by {matrix.told}")
     print_tables(matrix.cells, matrix.rows, [verdict(cell, matrix.rows) for cell in matrix.cells], None)
