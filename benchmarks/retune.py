@@ -71,6 +71,13 @@ def joined(report: dict[str, Any], part: str, found: dict[str, Any]) -> dict[str
     return {**report, **found, "rungs": [*others, *({**rung, "part": part} for rung in found["rungs"])]}
 
 
+def keep(report: dict[str, Any], file: Path | None) -> None:
+    """As soon as a part is over: the next one may find that something of a cluster or an engine cannot be had, or not come to its end."""
+    report["machine"] = round(os.getloadavg()[0], 1)
+    if file is not None:
+        file.write_text(json.dumps(report, indent=1))
+
+
 def table(report: dict[str, Any]) -> str:
     apart = ("rungs", "runs", "crowded")
     lines = [f"{name:<24} {value}" for name, value in report.items() if name not in apart]
@@ -112,15 +119,14 @@ def main() -> int:
                     with ground(folder, places, progress) as on:
                         found = run(on, chosen.replicas, **size)
                     report = joined(report, part, found)
+                    keep(report, chosen.kept)
             if "ratios" in parts:
                 both = report["argv_before"], report["argv_after"]
                 report |= ratios(*both, Path(name), seeds=chosen.seeds, requests=chosen.requests, **size)
+                keep(report, chosen.kept)
         except (Unavailable, EngineUnavailable) as why:
             print(why, file=sys.stderr)
             return 1
-    report["machine"] = round(os.getloadavg()[0], 1)
-    if chosen.kept:
-        chosen.kept.write_text(json.dumps(report, indent=1))
     print(json.dumps(report, indent=1) if chosen.json else table(report))
     return 0
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import retune
+from cluster.node import Unavailable
 from retune import joined, table
 from retune_ratios import Side, report_of, words_of
 
@@ -56,3 +63,49 @@ def test_a_part_that_is_run_again_takes_the_place_of_what_it_found_before():
         report = joined(report, part, {"rungs": [{"after": value}], part: value})
     assert report["rungs"] == [{"after": "4", "part": "bad"}, {"after": "9", "part": "loop"}]
     assert (report["loop"], report["bad"]) == ("9", "4")
+
+
+LOOP = {
+    "rungs": [{"setting": "maxSequences"}],
+    "argv_before": ["vllm"],
+    "argv_after": ["vllm", "--watermark"],
+}
+
+
+def unavailable(*_: object, **_more: object) -> Any:
+    raise Unavailable("no image can be pulled here")
+
+
+def without_end(*_: object, **_more: object) -> Any:
+    raise SystemExit("not ready after 2400 s")
+
+
+@pytest.mark.parametrize(
+    ("bad", "ratios", "rungs"),
+    [
+        (unavailable, unavailable, 1),
+        (without_end, unavailable, 1),
+        (lambda *_, **_more: {"rungs": [{"setting": "watermark"}]}, unavailable, 2),
+    ],
+)
+def test_a_part_that_is_over_is_kept_though_the_next_one_does_not_come_to_its_end(
+    bad: Callable[..., Any],
+    ratios: Callable[..., Any],
+    rungs: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retune, "ground", lambda *_: nullcontext())
+    monkeypatch.setattr(retune, "loop", lambda *_, **_more: LOOP)
+    monkeypatch.setattr(retune, "bad", bad)
+    monkeypatch.setattr(retune, "ratios", ratios)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["retune.py", "--kept", str(tmp_path / "kept.json")])
+    if bad is without_end:
+        with pytest.raises(SystemExit):
+            retune.main()
+    else:
+        assert retune.main() == 1
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert kept["argv_after"] == LOOP["argv_after"]
+    assert len(kept["rungs"]) == rungs
