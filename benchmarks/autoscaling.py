@@ -24,7 +24,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaling_asked import asked
-from autoscaling_cells import SYNTHETIC, TUNED_S, Cell, Size, content_of, scored, trace_of, tuned, unplannable
+from autoscaling_cells import (
+    SYNTHETIC,
+    TUNED_S,
+    Cell,
+    Size,
+    Unknown,
+    content_of,
+    scored,
+    trace_of,
+    tuned,
+    unplannable,
+)
 from autoscaling_figures import MEASURES, OURS, Row, half_width, interval, mean, of_cell, verdict
 from autoscaling_kept import SCORED, Kept, NothingKept, last_of
 from plimsoll.simulate.compare import GOAL_PCT
@@ -72,9 +83,16 @@ def main() -> int:
         for model in options.models
         for gpu in options.gpus
     ]
-    wrong = unplannable(cells, size)
-    if wrong:
-        print(f"error: {wrong}", file=sys.stderr)
+    try:
+        left_out = left_out_of(cells, size)
+    except Unknown as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    cells = [cell for cell in cells if cell not in left_out]
+    for cell, why in left_out.items():
+        how = "note: left out: " if cells else "error: "
+        print(f"{how}{cell.model} on {cell.gpu}, {Path(cell.trace).name}: {why}", file=sys.stderr)
+    if not cells:
         return 3
     began = time.monotonic()
     rows, settings = measure(cells, size, options, _teller(options.quiet))
@@ -88,6 +106,10 @@ def main() -> int:
                     "cells": kept,
                     "swept": [row for row in rows if row["swept"]],
                     "verdicts": verdicts,
+                    "left_out": [
+                        {"trace": Path(cell.trace).name, "model": cell.model, "gpu": cell.gpu, "why": why}
+                        for cell, why in left_out.items()
+                    ],
                     "intervals": [
                         one for cell in cells for name in KINDS if (one := interval(cell, kept, name))
                     ],
@@ -101,6 +123,8 @@ def main() -> int:
         )
         return 0
     print_tables(cells, rows, verdicts, seconds)
+    for cell, why in left_out.items():
+        print(f"  left out: {Path(cell.trace).name} · {cell.model} · {cell.gpu}: {why}")
     return 0
 
 
@@ -209,9 +233,21 @@ def _score(
         tell(done, len(futures), time.monotonic() - began)
 
 
+def left_out_of(cells: Sequence[Cell], size: Size) -> dict[Cell, str]:
+    """The cells that cannot be played, or for which nothing can be tuned, and why: the others lose nothing by them. Raises Unknown."""
+    found = unplannable(cells, size)
+    played = [cell for cell in cells if cell not in found]
+    for cell in played:
+        other = _other(cell, played)
+        for why in unplannable([other], size).values():
+            found[cell] = f"nothing is tuned on {other.trace}: {why}"
+    return found
+
+
 def _other(cell: Cell, cells: Sequence[Cell]) -> Cell:
     """The same model and GPU on another trace than the one that is scored."""
-    traces = list(dict.fromkeys(one.trace for one in cells))
+    alike = [one for one in cells if (one.model, one.gpu) == (cell.model, cell.gpu)]
+    traces = list(dict.fromkeys(one.trace for one in alike))
     place = traces.index(cell.trace)
     if len(traces) > 1:
         other = traces[(place + 1) % len(traces)]

@@ -149,20 +149,25 @@ def published(name: str) -> RequestTrace:
     return RequestTrace(name=name, at=at, inputs=given, outputs=asked, prefixes=None)
 
 
-def unplannable(cells: Sequence[Cell], size: Size) -> str | None:
-    """What is wrong with the first cell that cannot be played, in a sentence."""
+class Unknown(ValueError):
+    """A model or a GPU of the command line that nobody knows: a sentence for the user."""
+
+
+def unplannable(cells: Sequence[Cell], size: Size) -> dict[Cell, str]:
+    """Why the cells cannot be played that cannot be, as a trace may have longer prompts than a model is made for. Raises Unknown."""
+    found: dict[Cell, str] = {}
     for cell in cells:
         if lookup(cell.model) is None:
-            return (
+            raise Unknown(
                 f"--models: the catalogue knows no model {cell.model}; name one as its hub does, as {KNOWN}"
             )
         try:
             _scenario(cell, size)
         except SpecError as error:
-            return f"--gpus: {error}"
+            raise Unknown(f"--gpus: {error}") from None
         except CannotSimulate as error:
-            return f"{cell.model} on {cell.gpu}, {cell.trace}: {error}"
-    return None
+            found[cell] = str(error)
+    return found
 
 
 @cache

@@ -359,10 +359,9 @@ def test_a_number_that_is_none_is_told_with_what_it_should_be(
     [
         (["--models", "8b"], "--models: the catalogue knows no model 8b; name one as its hub does, as Qwen/Qwen3-8B"),
         (["--gpus", "H900"], "unknown GPU product 'H900': did you mean H800-SXM-80GB"),
-        (["--models", "BAAI/bge-m3"], "BAAI/bge-m3 on H100, synthetic-day: default/benchmark: the plan is invalid"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_played_is_told_in_one_line_before_anything_is(
+def test_what_nobody_knows_is_told_in_one_line_before_anything_is_played(
     asked: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["autoscaling.py", SYNTHETIC[0], "--seeds", "1", *asked])

@@ -283,11 +283,12 @@ def test_a_plan_that_does_not_fit_is_told_with_its_reason(requests: str, tmp_pat
     file.write_text(resource("big", "meta-llama/Llama-3.3-70B-Instruct"))
     ran = simulated(str(file), requests, fleet="1xL4")
     assert ran.code == 2
-    assert "default/big: the plan does not fit, so nothing would run" in ran.err
+    assert "error: default/big: the plan does not fit, so nothing would run: model.source (hf://" in ran.err
+    assert ran.err.count("no layout fits") == 1
     file.write_text(resource("none", "Qwen/Nope-8B"))
     ran = simulated(str(file), requests)
     assert ran.code == 3
-    assert "default/none: the plan is invalid, so nothing would run" in ran.err
+    assert "error: default/none: the plan is invalid, so nothing would run: model.source (hf://" in ran.err
 
 
 @pytest.mark.parametrize(

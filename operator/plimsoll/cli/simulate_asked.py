@@ -17,11 +17,11 @@ from plimsoll.cli.fleets import FleetChoice
 from plimsoll.planning.ask.reading import read
 from plimsoll.planning.choice.outcomes import LACKING
 from plimsoll.planning.placing.budgets import limits_of
-from plimsoll.planning.plan import Plan, Severity
+from plimsoll.planning.plan import Plan
 from plimsoll.render.spreading import closes
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.declared import Better, better_plan
-from plimsoll.simulate.from_plan import CannotSimulate, NotPlayed, scenario_of
+from plimsoll.simulate.from_plan import CannotSimulate, NotPlayed, hindering, scenario_of
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import further
 from plimsoll.status.findings import sentence
@@ -88,8 +88,7 @@ def asked_for(
     except NotPlayed as error:
         raise BadInput(str(error)) from None
     except CannotSimulate as error:
-        why = [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]
-        note(map(sentence, why))
+        note(why for why in map(sentence, hindering(plan)) if why not in str(error))
         click.echo(f"{click.style('error:', bold=True)} {error}", err=True)
         raise SystemExit(asking.exit_code([plan]) or DOES_NOT_FIT) from None
     return Asked(

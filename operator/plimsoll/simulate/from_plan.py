@@ -25,7 +25,7 @@ from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
 from plimsoll.planning.placing.budgets import Limits as Budgeted
 from plimsoll.planning.placing.occupancy import Ground
 from plimsoll.planning.placing.placement import Slot, device_part, same_devices
-from plimsoll.planning.plan import Outcome, Plan, PlanSet, Severity
+from plimsoll.planning.plan import Finding, Outcome, Plan, PlanSet, Severity
 from plimsoll.simulate.arrivals import Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.scenario import Scenario
@@ -33,7 +33,7 @@ from plimsoll.simulate.several import Played, numbered, on_devices_of_their_own
 from plimsoll.simulate.steps import believed, limits_of, steps_ahead
 from plimsoll.simulate.tuning import tunable_of
 from plimsoll.simulate.world import SCRAPE_S, Hardware, Site
-from plimsoll.status.findings import sentence
+from plimsoll.status.findings import LACKING, sentence
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
@@ -69,8 +69,9 @@ def scenario_of(
     """
     task = reading.task
     if task is None or not plan.sets:
+        why = next((f": {sentence(one)}" for one in hindering(plan)), "")
         raise CannotSimulate(
-            f"{plan.namespace}/{plan.name}: the plan {_said(plan.outcome)}, so nothing would run"
+            f"{plan.namespace}/{plan.name}: the plan {_said(plan.outcome)}, so nothing would run{why}"
         )
     chosen, intent, fixed = plan.sets[0], task.intent, task.intent.bounds.fixed
     given = _Given(
@@ -202,6 +203,11 @@ def _sets(
             budget = budget.less(one.claim, one.site.room)
             found.append(one)
     return numbered(found) if len(found) > 1 else (), tuple(unplayed)
+
+
+def hindering(plan: Plan) -> list[Finding]:
+    """What keeps a plan from being made, or its replicas from being placed."""
+    return [one for one in plan.findings if one.severity is Severity.ERROR or one.reason in LACKING]
 
 
 def _said(outcome: Outcome) -> str:
