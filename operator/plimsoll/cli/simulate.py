@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from math import isnan
 from pathlib import Path
 
@@ -16,8 +19,9 @@ from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_page, write_page
 from plimsoll.cli.simulate_asked import asked_for
 from plimsoll.cli.simulate_page import simulation_page
-from plimsoll.cli.simulate_play import play
+from plimsoll.cli.simulate_play import beyond_memory, play
 from plimsoll.cli.simulate_report import simulation_report, span
+from plimsoll.cli.simulate_side import freed
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.policies.registry import KINDS
@@ -232,7 +236,7 @@ def simulate_command(
     _check_part(stages)
 
     def arrivals_of(seed: int) -> Arrivals:
-        drawn = stages.arrivals(seed)
+        drawn = freed(partial(stages.arrivals, seed))
         if not len(drawn):
             where = f" with seed {seed}" if len(seeds) > 1 else ""
             raise BadInput(
@@ -240,17 +244,18 @@ def simulate_command(
             )
         return drawn
 
-    arrivals = arrivals_of(seeds[0])
-    for other in seeds[1:]:
-        # Kept only while it is played; that nobody comes in it is told before the minutes of the first.
-        arrivals_of(other)
+    with _memory_for(stages):
+        arrivals = arrivals_of(seeds[0])
+        for other in seeds[1:]:
+            # Kept only while it is played; that nobody comes in it is told before the minutes of the first.
+            arrivals_of(other)
+        # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
+        better = freed(partial(asked.better, arrivals)) if isinstance(trace, RequestTrace) else None
     names = list(KINDS) if "all" in policies else [name for name in KINDS if name in (policies or USUAL)]
     routings = list(Routing) if routing == "both" else [Routing(routing)]
     cases = [
         Case(seed=seed, routing=way, policy=name) for seed in seeds for way in routings for name in names
     ]
-    # Before the minutes of a simulation: what was done of it when somebody ends it is not lost for this.
-    better = asked.better(arrivals) if isinstance(trace, RequestTrace) else None
     done = play(cases, stages, arrivals, jobs)
     report = Report(
         scenario=scenario,
@@ -296,9 +301,11 @@ def _is_there(name: str) -> bool:
 
 def _loaded(name: str) -> Loaded:
     try:
-        loaded = load(Path(name))
+        loaded = freed(partial(load, Path(name)))
     except BadTrace as error:
         raise BadInput(f"--trace: {error}") from None
+    except MemoryError:
+        raise BadInput(f"--trace {name}: needs more memory than there is; bring a part of it") from None
     note(loaded.notes)
     if loaded.moved:
         stood = f"{drawing.many(loaded.moved, 'line')} stood after a later one"
@@ -308,12 +315,29 @@ def _loaded(name: str) -> Loaded:
     return replace(loaded, trace=named, notes=tuple(map(printable, loaded.notes)))
 
 
+@contextmanager
+def _memory_for(stages: Stages) -> Iterator[None]:
+    """A context around the drawing of a world's requests, which turns what cannot be held into BadInput."""
+    try:
+        yield
+    except MemoryError:
+        raise BadInput(beyond_memory(_about(stages))) from None
+
+
+def _about(stages: Stages) -> float:
+    """How many requests are played."""
+    end_s = stages.trace.span_s
+    if stages.span_s is not None:
+        end_s = min(end_s, stages.begin_s + stages.span_s)
+    return expected(stages.trace, stages.begin_s, end_s, stages.scale)
+
+
 def _check_part(stages: Stages) -> None:
-    trace, begin_s, span_s, scale = stages.trace, stages.begin_s, stages.span_s, stages.scale
-    if begin_s >= trace.span_s:
-        raise BadInput(f"--from-day {begin_s / DAY_S:g}: the trace ends after {span(trace.span_s)}")
-    end_s = trace.span_s if span_s is None else min(trace.span_s, begin_s + span_s)
-    about = expected(trace, begin_s, end_s, scale)
+    if stages.begin_s >= stages.trace.span_s:
+        raise BadInput(
+            f"--from-day {stages.begin_s / DAY_S:g}: the trace ends after {span(stages.trace.span_s)}"
+        )
+    about = _about(stages)
     if about > MOST_REQUESTS:
         raise BadInput(
             f"--trace: some {about:,.0f} requests would be replayed, at most {MOST_REQUESTS:,} are; take a part with --days, or less "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.simulate_bar import Bar
-from plimsoll.cli.simulate_side import Ended, Part, Tell, parts_of, side_by_side
+from plimsoll.cli.simulate_side import Ended, Part, Tell, freed, parts_of, side_by_side
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.compare import Comparison, Result
 from plimsoll.simulate.router import Routing
@@ -54,14 +55,16 @@ def play(cases: Sequence[Case], stages: Stages, first: Arrivals, jobs: int | Non
             side_by_side(parts, stages, processes, tell)
         else:
             _one_by_one(parts, stages, first, tell)
-    except (KeyboardInterrupt, Ended) as stopped:
+    except (KeyboardInterrupt, Ended, MemoryError) as stopped:
         # The report is of the first world.
-        if isinstance(stopped, Ended):
+        if isinstance(stopped, KeyboardInterrupt):
             if not whole:
-                raise BadInput(str(stopped)) from None
-            note([str(stopped)])
-        elif not whole:
-            raise
+                raise
+        else:
+            why = str(stopped) if isinstance(stopped, Ended) else beyond_memory(len(first), processes)
+            if not whole:
+                raise BadInput(why) from None
+            note([why])
     results: dict[Routing, tuple[Result, ...]] = {}
     for case in cases:
         if case in whole:
@@ -71,6 +74,12 @@ def play(cases: Sequence[Case], stages: Stages, first: Arrivals, jobs: int | Non
         worlds=tuple(worlds[case] for case in cases if case in worlds),
         missing=tuple(case for case in cases if case not in worlds),
     )
+
+
+def beyond_memory(requests: float, processes: int = 1) -> str:
+    """That so many requests cannot be held, in a sentence."""
+    less = "; --jobs 1 needs the least" if processes > 1 else ""
+    return f"--trace: some {requests:,.0f} requests need more memory than there is; take a part with --days, or less with --scale{less}"
 
 
 def usual_jobs(requests: int, cases: int) -> int:
@@ -96,13 +105,13 @@ def _one_by_one(parts: Sequence[Part], stages: Stages, first: Arrivals, tell: Te
     several = parts[0][0].seed != parts[-1][0].seed
     with Bar(first.span_s) as bar:
         for place, (seed, of_seed) in enumerate(groupby(parts, key=lambda part: part[0].seed)):
-            stage = stages.stage(seed, None if place else first)
+            stage = freed(partial(stages.stage, seed, None if place else first))
             for part in of_seed:
                 comparison = Comparison(stage, routing=part[0].routing, progress=bar)
                 for case in part:
                     done += 1
                     bar.begin(_said(case, done, of, several=several))
-                    tell(case, comparison.best(case.policy))
+                    tell(case, freed(partial(comparison.best, case.policy)))
 
 
 def _said(case: Case, place: int, of: int, *, several: bool) -> str:

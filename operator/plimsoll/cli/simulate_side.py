@@ -14,11 +14,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from multiprocessing.reduction import ForkingPickler
 from threading import Thread
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from plimsoll.cli.simulate_bar import Bar
 from plimsoll.simulate.compare import Comparison, Result
@@ -35,6 +36,7 @@ Tell = Callable[[Case, Result], None]
 Over = list[tuple[Case, Result]]
 
 
+Made = TypeVar("Made")
 Held = Mapping[object, object]
 
 
@@ -52,6 +54,16 @@ ForkingPickler.register(MappingProxyType, _sent)
 
 class Ended(Exception):
     """Something beside us ended a process: a sentence for the user."""
+
+
+def freed(work: Callable[[], Made]) -> Made:
+    """What the work gives. Where memory does not do for it, all that it held is let go of before anybody hears of it: with not a byte left
+    the interpreter cannot leave a `with`, and tries for ever."""
+    try:
+        return work()
+    except MemoryError:
+        pass
+    raise MemoryError
 
 
 def parts_of(cases: Sequence[Case]) -> tuple[Part, ...]:
@@ -158,9 +170,9 @@ def _play(place: int, part: Part) -> Over:
     def progress(now: float) -> None:
         own.shares[place] = min(1.0, now / span_s)
 
-    stage = own.of(part[0].seed)
+    stage = freed(partial(own.of, part[0].seed))
     span_s = stage.arrivals.span_s
     # How many runs a search takes nobody knows before: it counts once it is over.
     searches = any(KINDS[case.policy].hindsight for case in part)
     comparison = Comparison(stage, routing=part[0].routing, progress=None if searches else progress)
-    return [(case, comparison.best(case.policy)) for case in part]
+    return [(case, freed(partial(comparison.best, case.policy))) for case in part]
