@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from arguments import amount, count, from_zero, lines_kept
+from autoscaling_cells import LEAPS, PUBLISHED, RUSHES, SYNTHETIC
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.router import Routing
 
@@ -20,8 +21,20 @@ GPUS = ("H100", "A100-80GB")
 
 def asked(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("traces", nargs="*", metavar="TRACE")
-    parser.add_argument("--seeds", type=count, default=5)
+    parser.add_argument(
+        "traces",
+        nargs="*",
+        metavar="TRACE",
+        help="a file, in a form that `plimsoll simulate --help` tells; or one that needs none: "
+        f"{', '.join((*SYNTHETIC, LEAPS, RUSHES))}, or {' and '.join(PUBLISHED)}, as WVA's authors publish runs of them, at their "
+        f"own size (default: {' and '.join(SYNTHETIC)}, of two hours each)",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=count,
+        default=5,
+        help="worlds that each cell is played in, drawn around the planner's belief; what is told are means over them (default 5)",
+    )
     parser.add_argument(
         "--sweep-seeds",
         type=from_zero,
@@ -35,7 +48,13 @@ def asked(description: str) -> argparse.Namespace:
         help=f"as the hub names them (default {', '.join(MODELS)})",
     )
     parser.add_argument("--gpus", nargs="+", default=list(GPUS), help=f"(default {', '.join(GPUS)})")
-    parser.add_argument("--policies", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        default=list(KINDS),
+        choices=list(KINDS),
+        help="who decides the number of replicas (default: all)",
+    )
     parser.add_argument(
         "--replicas", type=count, default=6, help="that the busiest ten minutes need (default 6)"
     )
@@ -43,14 +62,24 @@ def asked(description: str) -> argparse.Namespace:
         "--begin", type=count, help="replicas that a published run begins with (default 1, as theirs)"
     )
     parser.add_argument("--days", type=amount, help="of longer traces (default: all)")
-    parser.add_argument("--routing", choices=[str(one) for one in Routing], default=str(Routing.SERVICE))
+    parser.add_argument(
+        "--routing",
+        choices=[str(one) for one in Routing],
+        default=str(Routing.SERVICE),
+        help="who chooses a replica: a Service, by chance (default), or an InferencePool, the least loaded",
+    )
     parser.add_argument(
         "--connections",
         choices=("closed", "kept"),
         default="closed",
         help="to a Service: closed after each answer, as engines do that Plimsoll starts (default), or kept for minutes",
     )
-    parser.add_argument("--jobs", type=count, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--jobs",
+        type=count,
+        default=os.cpu_count() or 1,
+        help="processes that play side by side (default: as many as cores)",
+    )
     parser.add_argument(
         "--resume",
         type=lines_kept,
