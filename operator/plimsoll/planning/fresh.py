@@ -19,6 +19,7 @@ from plimsoll.planning.choice.assemble import alternatives, build_set, build_set
 from plimsoll.planning.choice.candidate import unfitting
 from plimsoll.planning.choice.cheapest import ROUNDING, Chosen, Demand, choose, replicas_for
 from plimsoll.planning.choice.late import load_undeclared, partly_kept
+from plimsoll.planning.choice.money import in_money
 from plimsoll.planning.choice.outcomes import (
     above_most,
     does_not_fit,
@@ -44,9 +45,10 @@ def fresh_plan(reading: Reading, task: Task, inventory: Inventory, demand: Deman
         products, _ = products_of(task.intent, inventory)
         missing = no_devices(task.intent, inventory, products)
         return without_sets(reading, Outcome.DOES_NOT_FIT, *reading.findings, missing)
-    money = all(slot.price is not None for slot in reading.slots)
-    task, weighed, findings = _weighed(reading, task, demand, money=money)
-    findings = (*findings, *fleet_findings(inventory, task.intent, demand, money=money))
+    task, weighed, findings, money = _weighed(reading, task, demand)
+    without = [slot.name for slot in reading.slots if slot.price is None and slot.name in weighed.kinds]
+    unpriced = () if money else tuple(dict.fromkeys(without))
+    findings = (*findings, *fleet_findings(inventory, task.intent, demand, unpriced=unpriced))
     if not weighed.candidates:
         return _without_layout(reading, task, weighed, findings)
     if not weighed.options:
@@ -75,20 +77,22 @@ def _without_layout(reading: Reading, task: Task, weighed: Weighed, findings: tu
     return without_sets(reading, outcome, *findings, finding, weighed=weighed, nearest=nearest)
 
 
-def _weighed(
-    reading: Reading, task: Task, demand: Demand, *, money: bool
-) -> tuple[Task, Weighed, tuple[Finding, ...]]:
-    """The layouts, weighed. A context length that nobody asked for is cut until a layout surely fits, or comes nearest to that."""
+def _weighed(reading: Reading, task: Task, demand: Demand) -> tuple[Task, Weighed, tuple[Finding, ...], bool]:
+    """The layouts, weighed, and whether by money. A context length that nobody asked for is cut until a layout surely fits, or comes nearest
+    to that."""
+    money = in_money(task, reading.slots, demand)
     weighed = weigh(task, reading.slots, demand, reading.owner, money=money)
-    best = (task, weighed, reading.findings)
+    best = (task, weighed, reading.findings, money)
     for tokens in task.context.shorter:
         if weighed.quality >= SURE:
             break
         shorter = replace(task, context=shortened(task.context, tokens))
+        # With less context a device without a price may hold the model as well.
+        money = in_money(shorter, reading.slots, demand)
         weighed = weigh(shorter, reading.slots, demand, reading.owner, money=money)
         if weighed.quality > best[1].quality:
             kept_findings = tuple(f for f in reading.findings if f not in task.context.findings)
-            best = (shorter, weighed, (*kept_findings, *shorter.context.findings))
+            best = (shorter, weighed, (*kept_findings, *shorter.context.findings), money)
     return best
 
 
@@ -139,7 +143,7 @@ def _with_sets(
             task.intent,
             demand,
             money=money,
-            slots=len(reading.slots),
+            kinds=len(weighed.kinds),
             layouts=len(weighed.candidates),
         ),
         cost=total_cost(sets),

@@ -1,6 +1,6 @@
 """Which candidates to run, and how many replicas of each: the cheapest sets that carry the load within the bounds.
 
-Costs are money where every candidate has a price, else GPU-hours. With a declared load, the sets that carry it for the least cost are
+Costs are money where every candidate has a price (`in_money`), else GPU-hours. With a declared load, the sets that carry it for the least cost are
 chosen; without one, those with the lowest cost for the work that they do at a modest load. Sets on different hardware are found by an
 exact search over at most one layout on each slot. A fixed order breaks every tie, so equal inputs give equal choices.
 """

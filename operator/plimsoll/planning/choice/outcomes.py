@@ -227,7 +227,7 @@ def _waiting(chosen: PlanSet, replicas: int, pool: Pool) -> Finding:
 
 
 def fleet_findings(
-    inventory: Inventory, intent: Intent, demand: Demand, *, money: bool
+    inventory: Inventory, intent: Intent, demand: Demand, *, unpriced: Sequence[str]
 ) -> tuple[Finding, ...]:
     """Findings about what is not known of the fleet and would matter for the choice."""
     found = []
@@ -249,9 +249,10 @@ def fleet_findings(
                 remedy="a snapshot of the cluster",
             )
         )
-    if not money:
+    if unpriced:
         limit = demand.limits.per_hour
-        message = f"not every {intent.device} that could be used has a price, so costs are compared in {intent.hours}"
+        have = "has" if len(unpriced) == 1 else "have"
+        message = f"{_some_of(unpriced)} {have} no price, so costs are compared in {intent.hours}"
         if limit is not None:
             message += f", and where the price is unknown nothing holds them to {float(limit):g} an hour"
         found.append(
@@ -266,8 +267,16 @@ def fleet_findings(
     return tuple(found)
 
 
+def _some_of(names: Sequence[str]) -> str:
+    """A, B and C; of more than a sentence may name the first, and how many more there are."""
+    *first, last = (
+        names if len(names) <= MOST_NAMED else (*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more")
+    )
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def why_chosen(
-    chosen: Chosen, intent: Intent, demand: Demand, *, money: bool, slots: int, layouts: int
+    chosen: Chosen, intent: Intent, demand: Demand, *, money: bool, kinds: int, layouts: int
 ) -> str:
     """The objective of the choice, and among how many layouts it was made."""
     unit = "money" if money else intent.hours
@@ -282,5 +291,4 @@ def why_chosen(
     else:
         aim = f"the least {unit} that carries {load}"
     fitting = f"{counted(layouts, 'layout')} that {'fits' if layouts == 1 else 'fit'}"
-    kinds = f"{slots} {'kind' if slots == 1 else 'kinds'} of {intent.device}"
-    return f"{aim}, among {fitting} on {kinds}"
+    return f"{aim}, among {fitting} on {counted(kinds, 'kind')} of {intent.device}"

@@ -164,7 +164,9 @@ class Prospects:
 
     def _worth(self, slot: Slot, layout: Layout, bound: Bound) -> tuple[float, float]:
         """Cost and capacity of a replica by its bound."""
-        cost = layout.gpus * float(slot.price if self.money and slot.price is not None else slot.part)
+        # In money a slot without a price holds no layout (`in_money`): whatever it costs, the ledger is to say why.
+        each = (slot.price or 0) if self.money else slot.part
+        cost = layout.gpus * float(each)
         if self.demand.unit == "replicas":
             return cost * 1000 / max(1e-6, bound.tokens_per_second), 1.0
         rate = bound.requests_per_second / self.demand.stretch

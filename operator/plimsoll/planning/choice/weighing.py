@@ -37,6 +37,8 @@ SURE, EXPECTED, POSSIBLE = 3, 2, 1
 """How likely a candidate is to fit."""
 ENOUGH: Final = 4
 """Options that are looked for: the choice and its three alternatives."""
+BY_BOUND: Final = frozenset({"cost", "target"})
+"""Rules by which layouts are turned down whose weights the devices would hold."""
 MOST_MISSES: Final = 48
 """After how many layouts that fit but miss the latency target no further ones are looked at, where none has kept it."""
 
@@ -56,6 +58,12 @@ class Weighed:
     def quality(self) -> int:
         """How likely the likeliest candidate is to fit (SURE, EXPECTED, POSSIBLE); 0 where there is none."""
         return max((_likelihood(candidate) for candidate in self.candidates), default=0)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Devices that hold the model: with a layout that fits, or one that was turned down for nothing but what it costs or carries."""
+        by_bound = (slot for slot, why in self.refusals if slot is not None and why.rule in BY_BOUND)
+        return frozenset(slot.name for slot in (*(one.slot for one in self.candidates), *by_bound))
 
 
 class _Weighing:
