@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.api.base import INT_OR_STRING
+from plimsoll.api.base import IMAGE, INT_OR_STRING
 from plimsoll.api.config import OperatorConfig
 
 CHART: Final = Path(__file__).parent / "plimsoll"
@@ -35,6 +35,7 @@ OWN_LABELS: Final = (
 PATTERNS: Final = {
     "nameOverride": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",  # no name begins with it
     "fullnameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
+    "image.repository": IMAGE,
     "image.digest": "^(sha256:[0-9a-f]{64})?$",
     "metrics.podMonitor.interval": "^([0-9]+(ms|s|m|h|d|w|y))+$",
 }

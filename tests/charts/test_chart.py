@@ -196,6 +196,11 @@ def test_a_chart_that_depends_on_this_one_may_turn_it_on_and_off_by_a_value() ->
     [
         ("fullnameOverride", ("", "plimsoll-a"), ("Plimsoll", "a_b", "-a", "1a")),
         ("nameOverride", ("", "plimsoll", "4llm"), ("Plimsoll", "-a")),
+        (
+            "image.repository",
+            ("plimsoll", "a.example:5000/all/plimsoll"),
+            ("https://a.example/plimsoll", "a//b", ""),
+        ),
         ("image.digest", ("", f"sha256:{'0' * 64}"), ("abc", "0" * 64)),
         ("metrics.podMonitor.interval", ("30s", "1m30s", "500ms"), ("30", "5x", "")),
     ],

@@ -46,6 +46,8 @@ ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
 METRIC_LABEL = r"^[A-Za-z_][A-Za-z0-9_]*$"
 HEADER_NAME = r"^[A-Za-z0-9][-A-Za-z0-9_]*$"
 HEADER_VALUE = r"^[!-~]([ -~]*[!-~])?$"
+# An image's name: an address is none, so no part of it is empty, as what follows a scheme would be.
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*(/[A-Za-z0-9._:@-]+)*$"
 
 Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]
@@ -72,6 +74,7 @@ Quantity = Annotated[
     BeforeValidator(check_quantity),
     WithJsonSchema({INT_OR_STRING: True, "minimum": 0, "maxLength": 32, "pattern": QUANTITY}),
 ]
+ImageName = Annotated[str, Field(min_length=1, max_length=512, pattern=IMAGE)]
 LabelKey = Annotated[str, Field(min_length=1, max_length=316, pattern=LABEL_KEY)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
 Glob = Annotated[str, Field(min_length=1, max_length=256, pattern=PRINTABLE)]

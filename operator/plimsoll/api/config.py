@@ -18,6 +18,7 @@ from plimsoll.api.base import (
     ApiModel,
     Bool,
     Glob,
+    ImageName,
     Int,
     LabelName,
     NamespaceGlob,
@@ -32,7 +33,7 @@ from plimsoll.api.base import (
 )
 from plimsoll.api.config_fleet import Budget, NodeClass, NodeTaint, Prices
 from plimsoll.api.config_trust import Trust
-from plimsoll.api.v1alpha1.engine import ImageName, Release
+from plimsoll.api.v1alpha1.engine import Release
 from plimsoll.api.v1alpha1.model import Storage
 from plimsoll.api.v1alpha1.spec import ServingSpec
 
@@ -48,9 +49,10 @@ HeaderName = Annotated[str, Field(min_length=1, max_length=128, pattern=HEADER_N
 class Registry(ApiModel):
     """Where images come from."""
 
-    mirror: Annotated[str, Field(max_length=256, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$")] | None = field(
-        "Registry and path put in place of an image's own registry."
-    )
+    mirror: (
+        Annotated[str, Field(max_length=256, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9._:-]+)*/?$")]
+        | None
+    ) = field("Registry and path put in place of an image's own registry, as registry.example.com/all.")
     pull_secrets: tuple[ObjectName, ...] = listing(
         "Secrets for pulling, in the deployment's namespace.", most=16
     )

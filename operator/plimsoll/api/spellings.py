@@ -10,6 +10,7 @@ from plimsoll.api.base import (
     DNS_SUBDOMAIN,
     HEADER_NAME,
     HEADER_VALUE,
+    IMAGE,
     LABEL_KEY,
     LABEL_VALUE,
     METRIC_LABEL,
@@ -21,7 +22,6 @@ from plimsoll.api.quantity import DECIMAL, QUANTITY
 from plimsoll.api.v1alpha1.source import SPELLING
 
 _ENDS: Final = "and begin and end with a letter or a digit"
-_IMAGE: Final = "must be an image as REGISTRY/REPOSITORY:TAG or with @sha256:DIGEST, without a scheme"
 _PATH: Final = "must be a path that begins with '/' and holds only letters, digits and . _ ~ / -"
 
 SPELLINGS: Final[Mapping[str, str]] = {
@@ -46,8 +46,8 @@ SPELLINGS: Final[Mapping[str, str]] = {
     r"^[0-9]{1,3}(\.[0-9]{1,4})?$": "must be a percentage in plain digits, as 99.9, without a sign",
     r"^[0-9]+\.[0-9]+(\.[0-9]+)?$": "must be a release in digits, as 0.33.0, without a v before it",
     r"^[0-9]+\.[0-9]+(\.[0-9]+)?([.-]?[a-z]+[0-9]*)?$": "must be a release, as 0.33.0 or 0.33.0rc1, without a v before it",
-    r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$": _IMAGE,
-    r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$": "must be a registry as HOST:PORT/PATH, without a scheme",
+    IMAGE: "must be an image as REGISTRY/REPOSITORY:TAG or with @sha256:DIGEST, without https://",
+    r"^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9._:-]+)*/?$": "must be a registry as HOST:PORT/PATH, without https://",
     r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$": f"must hold only letters, digits, '_', '.' and '-', {_ENDS}",
     r"^[A-Za-z0-9]([A-Za-z0-9_. -]*[A-Za-z0-9])?$": f"must be a GPU's name as `plimsoll gpus` has it: letters, digits, spaces, '_', '.' and '-', {_ENDS}",
     r"^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$": f"must be a namespace, in which * may stand for a part: small letters, digits and '-', {_ENDS} or *",

@@ -8,6 +8,7 @@ from plimsoll.api.base import (
     PRINTABLE_SPACE,
     ApiModel,
     Bool,
+    ImageName,
     Int,
     ObjectName,
     Rule,
@@ -19,7 +20,6 @@ from plimsoll.api.base import (
 from plimsoll.api.v1alpha1.model import SecretKey
 
 Release = Annotated[str, Field(max_length=32, pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
-ImageName = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
 
 
 class EnvVar(ApiModel):

@@ -7,7 +7,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from plimsoll.api.base import PRINTABLE, ApiModel, Bool, ObjectName, Quantity, Rule, field, listing, owned
+from plimsoll.api.base import (
+    PRINTABLE,
+    ApiModel,
+    Bool,
+    ImageName,
+    ObjectName,
+    Quantity,
+    Rule,
+    field,
+    listing,
+    owned,
+)
 from plimsoll.api.v1alpha1.source import Revision, Source, climbs, location_of, scheme_of
 
 
@@ -127,9 +138,7 @@ class ClaimTemplate(ApiModel):
 class ImageVolume(ApiModel):
     """An OCI image that holds the model, mounted read-only by the kubelet."""
 
-    reference: Annotated[
-        str, Field(min_length=1, max_length=512, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")
-    ] = Field(description="Image reference, best by digest.")
+    reference: ImageName = Field(description="Image reference, best by digest.")
     pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = field(
         "When the kubelet pulls it. Absent: as Kubernetes does."
     )
