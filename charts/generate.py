@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.api.base import IMAGE, INT_OR_STRING
+from plimsoll.api.base import IMAGE, INT_OR_STRING, ApiModel
 from plimsoll.api.config import OperatorConfig
 
 CHART: Final = Path(__file__).parent / "plimsoll"
@@ -53,6 +53,10 @@ CHOICES: Final = {
 }
 LEAST: Final = {"replicas": 0, "webhook.timeoutSeconds": 1}
 MOST: Final = {"webhook.timeoutSeconds": 30}
+BOUNDS: Final = (
+    "type", "enum", "required", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+)  # fmt: skip
+"""What a schema says of a value that Helm's reader and ours take alike: the API's patterns are RE2's."""
 TYPES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
 
 HEAD: Final = """\
@@ -75,6 +79,10 @@ config:
   prices: {currency: USD, gpuHour: [{product: H100-SXM-80GB, perHour: "2.49"}]}
   budgets: [{namespace: team-a, gpus: 16}]
 ```
+
+What single values there must be like helm says before anything changes. What must hold between values (as `restarts.canarySeconds` below `canaryLimitSeconds`, or a
+`defaultVersion` that is listed) only the operator says, whose new pods then do not start: ask it first, with what stands under `config` in a file of its own, by
+`plimsoll images --config FILE`.
 
 Upgrading restarts no serving pod, and brings the CustomResourceDefinition of its release. Uninstalling keeps the CustomResourceDefinition and all resources as long as `crds.keep` is true.
 
@@ -114,11 +122,12 @@ def schema(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def admins_file() -> dict[str, Any]:
-    """The fields of the admin's file and what kind of value each takes, so that helm refuses what the operator could not start with.
+    """The fields of the admin's file and the values that each takes, so that helm refuses what the operator could not start with.
 
-    What values are allowed the operator says, in better words. Of whole specs (presets and defaults) only that they are there.
+    Rules between fields are beyond a schema; those the operator says. Of whole specs (presets and defaults) only that they are there.
     """
     whole = OperatorConfig.model_json_schema()
+    passed_over = {model.__name__: model.retired for model in ApiModel.__subclasses__()}
 
     def shape(node: Mapping[str, Any]) -> dict[str, Any]:
         if "$ref" in node:
@@ -126,17 +135,24 @@ def admins_file() -> dict[str, Any]:
         if "anyOf" in node:
             kinds = [one for one in node["anyOf"] if one.get("type") != "null"]
             return shape(kinds[0]) if len(kinds) == 1 else {}
-        kept: dict[str, Any] = {key: node[key] for key in ("type", "enum") if key in node}
+        kept: dict[str, Any] = {key: node[key] for key in BOUNDS if key in node}
+        if "const" in node:
+            kept["enum"] = [node["const"]]
         if node.get(INT_OR_STRING) is True:
             kept["type"] = ["integer", "string"]
         if "properties" in node:
+            needed = node.get("required", [])
             kept["additionalProperties"] = False
-            kept["properties"] = {name: or_nothing(shape(one)) for name, one in node["properties"].items()}
+            kept["properties"] = {
+                name: shape(one) if name in needed else or_nothing(shape(one))
+                for name, one in node["properties"].items()
+            } | {name: {} for name in sorted(passed_over.get(node["title"], ()))}
         elif isinstance(node.get("additionalProperties"), Mapping):
             kept["additionalProperties"] = shape(node["additionalProperties"])
         elif patterns := node.get("patternProperties"):
-            # What keys are allowed the operator says.
-            (kept["additionalProperties"],) = map(shape, patterns.values())
+            # By propertyNames helm would name another place than the key's.
+            kept["additionalProperties"] = False
+            kept["patternProperties"] = {pattern: shape(value) for pattern, value in patterns.items()}
         if isinstance(node.get("items"), Mapping):
             kept["items"] = shape(node["items"])
         return kept
@@ -149,7 +165,7 @@ def admins_file() -> dict[str, Any]:
 
     made = shape(whole)
     for specs in ("presets", "defaults"):
-        made["properties"][specs] = or_nothing({"type": "array", "items": {"type": "object"}})
+        made["properties"][specs]["items"]["properties"]["spec"] = {"type": "object"}
     return made
 
 

@@ -169,9 +169,9 @@ def test_a_field_that_the_admins_file_does_not_have_is_refused_before_a_pod_fail
     assert set(config["properties"]) == {info.alias for info in OperatorConfig.model_fields.values()}
     prices = config["properties"]["prices"]
     assert prices["additionalProperties"] is False
-    assert prices["properties"]["gpuHour"]["items"]["properties"]["perHour"] == {
-        "type": ["integer", "string", "null"]
-    }
+    assert prices["properties"]["gpuHour"]["items"]["required"] == ["product", "perHour"]
+    assert prices["properties"]["gpuHour"]["items"]["properties"]["perHour"]["type"] == ["integer", "string"]
+    assert prices["properties"]["cpuCoreHour"]["type"] == ["integer", "string", "null"]
 
 
 def test_every_field_of_the_admins_file_is_taken_back_by_null_as_the_operator_takes_it() -> None:
@@ -183,7 +183,8 @@ def test_every_field_of_the_admins_file_is_taken_back_by_null_as_the_operator_ta
 @pytest.mark.parametrize("field", ["prometheusMatchLabels", "prometheusHeaders"])
 def test_a_tenant_that_is_a_number_is_refused_before_a_pod_fails_of_it(field: str) -> None:
     control = schema_of("config.control")["properties"]
-    assert control[field]["additionalProperties"] == {"type": "string"}
+    (value,) = control[field]["patternProperties"].values()
+    assert (value["type"], control[field]["additionalProperties"]) == ("string", False)
 
 
 def test_a_chart_that_depends_on_this_one_may_turn_it_on_and_off_by_a_value() -> None:
