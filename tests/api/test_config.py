@@ -78,6 +78,30 @@ def test_an_empty_config_trusts_nobody() -> None:
     assert trust.service_accounts == ()
 
 
+@pytest.mark.parametrize(
+    "text", ["prices: {currency: EUR}", "{apiVersion: , kind: null, prices: {currency: EUR}}"]
+)
+def test_a_file_without_its_head_is_read_as_one_with_it(text: str) -> None:
+    assert load_config(text) == load_config(f"{json.dumps(HEAD)[:-1]}, prices: {{currency: EUR}}}}")
+    assert load_config("{}") == load_config("")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("kind: OperatorConfig", "apiVersion: must be plimsoll.dev/v1alpha1 (found '')"),
+        ("apiVersion: plimsoll.dev/v1alpha1", "kind: must be OperatorConfig (found '')"),
+        ("apiVersion: plimsoll.dev/v2\nkind: OperatorConfig", "apiVersion: must be plimsoll.dev/v1alpha1"),
+        ("spec: {model: {source: a/b}}", "spec: is no field of this group"),
+        ("[1]", "must be an object of kind OperatorConfig"),
+    ],
+)
+def test_half_a_head_or_another_file_is_no_config(text: str, told: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_config(text)
+    assert str(caught.value.problems[0]).startswith(told)
+
+
 def test_a_field_of_an_earlier_release_that_never_meant_anything_keeps_no_operator_from_starting() -> None:
     written = EXAMPLE.replace("maxNodes: 4,", "maxNodes: 4, spot: true, ephemeralStorage: 1Ti,")
     assert written != EXAMPLE

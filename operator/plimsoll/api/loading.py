@@ -73,10 +73,12 @@ def load_deployments(text: str | bytes, *, file: str = "", one_of_many: bool = F
 
 
 def load_config(text: str | bytes, *, file: str = "") -> OperatorConfig:
-    """The admin's config; raises SpecError with all its problems."""
+    """The admin's config; raises SpecError with all its problems. Without any head it is taken as one, as nothing else is read from here."""
     try:
-        documents = parse_documents(text) or [{"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}]
-        return _read(_only(documents), OperatorConfig, names.CONFIG_KIND)
+        document = _only(parse_documents(text) or [{}])
+        if isinstance(document, dict) and document.get("apiVersion") is None and document.get("kind") is None:
+            document = document | {"apiVersion": names.API_VERSION, "kind": names.CONFIG_KIND}
+        return _read(document, OperatorConfig, names.CONFIG_KIND)
     except SpecError as error:
         raise SpecError(*(_within(problem, file) for problem in error.problems)) from None
 

@@ -46,8 +46,8 @@ def config_reference() -> str:
         _NOTICE,
         f"# {names.CONFIG_KIND}\n",
         (
-            f"`apiVersion: {names.API_VERSION}`, `kind: {names.CONFIG_KIND}`. One file, given to the operator and to the "
-            "command line. An empty file is valid. The groups `presets[].spec` and `defaults[].spec` have the form of the "
+            f"`apiVersion: {names.API_VERSION}`, `kind: {names.CONFIG_KIND}`; both or neither. One file, given to the operator "
+            "and to the command line. An empty file is valid. The groups `presets[].spec` and `defaults[].spec` have the form of the "
             "[resource's spec](llmdeployment.md) without its model.\n"
         ),
     ]
