@@ -15,7 +15,6 @@ from plimsoll.cli import asking
 from plimsoll.cli.errors import DOES_NOT_FIT, BadInput, note
 from plimsoll.cli.fleets import FleetChoice
 from plimsoll.planning.ask.reading import read
-from plimsoll.planning.choice.outcomes import LACKING
 from plimsoll.planning.placing.budgets import limits_of
 from plimsoll.planning.plan import Plan
 from plimsoll.render.spreading import closes

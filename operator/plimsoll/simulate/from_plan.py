@@ -19,6 +19,7 @@ from plimsoll.planning.ask.intent import ASSUMED_INPUT, ASSUMED_OUTPUT
 from plimsoll.planning.ask.reading import Reading
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import counted
+from plimsoll.planning.choice.outcomes import LACKING
 from plimsoll.planning.choice.targets import UNATTAINABLE
 from plimsoll.planning.lengths import Length
 from plimsoll.planning.placing.budgets import UNLIMITED, claim_of
@@ -33,7 +34,7 @@ from plimsoll.simulate.several import Played, numbered, on_devices_of_their_own
 from plimsoll.simulate.steps import believed, limits_of, steps_ahead
 from plimsoll.simulate.tuning import tunable_of
 from plimsoll.simulate.world import SCRAPE_S, Hardware, Site
-from plimsoll.status.findings import LACKING, sentence
+from plimsoll.status.findings import sentence
 
 ROOM_MOST: Final = 1000
 """Replicas at which counting room stops."""
