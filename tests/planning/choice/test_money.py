@@ -48,3 +48,12 @@ def test_where_nothing_has_a_price_nothing_is_worked_out_to_know_it(monkeypatch)
     monkeypatch.setattr("plimsoll.planning.choice.money.Prospects", None)
     made = planned(deployment(QWEN_32B), pool(), TOO_SMALL)
     assert finding(made, "PricesUnknown").message.startswith("H100-SXM-80GB has no price, ")
+
+
+def test_prices_that_come_into_force_move_nothing_that_serves_and_say_what_would_be_cheaper():
+    asked = deployment(QWEN_32B)
+    pinned = planned(asked, PRICED[1])
+    stands = planned(asked, *PRICED, TOO_SMALL, pinned=pinned)
+    assert [chosen.digest for chosen in stands.sets] == [chosen.digest for chosen in pinned.sets]
+    assert stands.pinning.kept
+    assert "would cost 2 instead of 9 an hour" in stands.pinning.better.replace(".00", "")
