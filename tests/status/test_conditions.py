@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -12,9 +11,8 @@ from plimsoll.api.conditions import REASONS, get_condition
 from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.serving import PodSeen, SetSeen, Stage
+from plimsoll.facts.serving import SetSeen, Stage
 from plimsoll.planning.pinning import Wish
-from plimsoll.status.pod_words import words_of
 from plimsoll.status.said import conditions_of
 from plimsoll.status.story import Story, Trouble
 from plimsoll.status.told import news, status_after
@@ -318,62 +316,6 @@ def test_a_word_that_is_not_known_is_told_in_the_sentence() -> None:
     ready = next(one for one in conditions_of(story(failing)) if one.type == names.READY)
     assert ready.reason == "StartFailed"
     assert "it is new; ask" in ready.message
-
-
-def test_an_eviction_is_not_told_by_how_the_engine_ended_before() -> None:
-    evicted = pod(Stage.FAILED, reason="Evicted", restarts=1, failure=NO_ROOM)
-    words = words_of(evicted)
-    assert words is not None
-    assert words.reason == "Evicted"
-
-
-WORKER = Failure("WorkerLost", "worker 1 was killed by signal 9", "see what else its node runs")
-MEMBER = Failure("MemberLost", "rank 1 of this replica ended: WorkerLost", "see the node of rank 1")
-OVER = Failure("GroupEnded", "this replica is over", "see rank 0")
-STARTED_AGAIN = Failure("MemberLost", "rank 1 of this replica was started again", "see the node of rank 1")
-
-
-def of_group(rank: int, failure: Failure | None, stage: Stage = Stage.LOADING, **others: Any) -> PodSeen:
-    return pod(stage, rank, group=0, rank=rank, restarts=1, exit_code=1, failure=failure, **others)
-
-
-@pytest.mark.parametrize(
-    ("pods", "reason"),
-    [
-        ((of_group(0, MEMBER), of_group(1, WORKER)), "WorkerLost"),
-        ((of_group(0, OVER), of_group(1, MEMBER), of_group(2, WORKER)), "WorkerLost"),
-        ((of_group(0, WORKER), of_group(1, OVER)), "WorkerLost"),
-        # Killed as a whole, it left no word.
-        ((of_group(0, STARTED_AGAIN), of_group(1, None)), "MemberLost"),
-        ((of_group(0, None), of_group(1, OVER)), "GroupEnded"),
-        # A pod that was made anew has not ended yet.
-        ((of_group(0, STARTED_AGAIN), pod(Stage.LOADING, 1, group=0, rank=1)), "MemberLost"),
-        # A node's own word for it is as good as an engine's.
-        ((of_group(0, STARTED_AGAIN), of_group(1, None, Stage.FAILED, reason="OOMKilled")), "HostOutOfMemory"),
-        # Of a member that answers its probe while the other still loads.
-        ((of_group(0, MEMBER), of_group(1, WORKER, Stage.READY)), "WorkerLost"),
-    ],
-)  # fmt: skip
-def test_a_group_that_ended_together_is_told_by_the_pod_that_knows_why(
-    pods: tuple[PodSeen, ...], reason: str
-) -> None:
-    for order in (pods, pods[::-1]):
-        ready = next(
-            one for one in conditions_of(story(*order, per_replica=len(pods))) if one.type == names.READY
-        )
-        assert (ready.status, ready.reason) == ("False", reason)
-    back = tuple(replace(one, stage=Stage.READY) for one in pods)
-    again = {one.type: one for one in conditions_of(story(*back, per_replica=len(pods)))}
-    assert again[names.READY].reason == "Serving"
-    assert again[names.DEGRADED].reason == "EngineRestarts"
-
-
-def test_how_a_replica_that_serves_once_ended_is_not_why_another_one_does_not() -> None:
-    before = pod(Stage.READY, 0, restarts=1, failure=WORKER)
-    scene = story(before, pod(Stage.LOADING, 1), spec={"replicas": 2})
-    ready = next(one for one in conditions_of(scene) if one.type == names.READY)
-    assert (ready.status, ready.reason) == ("False", "Starting")
-    assert "loads the model" in ready.message
 
 
 def test_a_set_that_only_stands_by_is_not_told_as_one_that_serves() -> None:

@@ -137,6 +137,14 @@ def _evicted(pod: PodSeen) -> PodWords:
     )
 
 
+def _lost(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="NodeLost",
+        message=f"{pod.name} is lost{_said(pod)}",
+        remedy="look why: kubectl describe node; some minutes after it lost a node the cluster deletes its pods, and others are made",
+    )
+
+
 def slower_start(given_s: int) -> str:
     return (
         f"set spec.rollout.deadlineSeconds above the {given_s or 'few'} seconds that it was given, or make the weights quicker to "
@@ -224,6 +232,7 @@ _FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {
     "CreateContainerError": _config_error,
     "OOMKilled": _oom,
     "Evicted": _evicted,
+    "NodeLost": _lost,
 }
 
 
