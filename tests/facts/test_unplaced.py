@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.facts.serving import PodSeen, Stage
-from plimsoll.facts.unplaced import Lack, lack_of, passes
+from plimsoll.facts.unplaced import Lack, lack_of
 
 NONE_HELPS = " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 NO_VICTIM = " preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
@@ -24,7 +24,14 @@ def pod(message: str, stage: Stage = Stage.UNSCHEDULED) -> PodSeen:
         ("0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint {a: b}.", Lack.ROOM),
         ("0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint {a: b}." + NO_VICTIM, Lack.ROOM),
         ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: not eligible due to preemptionPolicy=Never.", Lack.ROOM),
-        ("0/3 nodes are available: 3 cannot allocate all claims. still not schedulable," + NO_VICTIM, Lack.ROOM),
+        ("0/3 nodes are available: 3 cannot allocate all claims. still not schedulable," + NONE_HELPS, Lack.ROOM),
+        ("0/3 nodes are available: 1 cannot allocate all claims, 2 node(s) had untolerated taint(s). no new claims to deallocate," + NONE_HELPS, Lack.ROOM),
+        ("0/3 nodes are available: 3 node(s) did not have enough free storage." + NONE_HELPS, Lack.ROOM),
+        ("0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 Preemption is not hel…", Lack.ROOM),
+        ("0/9 nodes are available: 1 node(s) had untolerated taint {a: b}, 1 node(s) had untolerated taint {c: …", Lack.ROOM),
+        ("0/3 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim \"a-0-w\".", Lack.ROOM),
+        ("no nodes with enough resources were found: 2 node(s) had untolerated taint(s). \n5 node(s) didn't have enough resources: GPUs.", Lack.ROOM),
+        ("0/3 nodes are unavailable: 1 node(s) resource fit failed, 2 node(s) had untolerated taint {a: b}.", Lack.ROOM),
         ("0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.", Lack.ROOM),
         ("0/3 nodes are available: 3 node(s) didn't have free ports for the requested pod ports.", Lack.ROOM),
         ("0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't find available persistent volumes to bind.", Lack.ROOM),
@@ -37,6 +44,9 @@ def pod(message: str, stage: Stage = Stage.UNSCHEDULED) -> PodSeen:
         ("no nodes available to schedule pods", Lack.NODES),
         ('0/3 nodes are available: persistentvolumeclaim "nope" not found.' + NONE_HELPS, Lack.VOLUME),
         ("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims." + NONE_HELPS, Lack.VOLUME),
+        ("0/3 nodes are available: 3 pod has unbound immediate PersistentVolumeClaims.", Lack.VOLUME),
+        ("0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't find available persistent volumes to bind.", Lack.VOLUME),
+        ("0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector." + NONE_HELPS, Lack.NODES),
         ("0/3 nodes are available: 3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).", Lack.VOLUME),
         ("", Lack.SCHEDULER),
     ],
@@ -52,22 +62,3 @@ def test_a_pod_in_a_queue_waits_for_room_and_one_with_a_node_for_nothing() -> No
 
 def test_a_scheduler_that_says_no_more_than_its_one_word_has_looked() -> None:
     assert lack_of(replace(pod(""), reason="Unschedulable")) is Lack.ROOM
-
-
-@pytest.mark.parametrize(
-    ("message", "does"),
-    [
-        ("0/3 nodes are available: 3 node(s) were unschedulable.", True),
-        ("0/3 nodes are available: 3 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.", True),
-        (
-            "0/3 nodes are available: 3 node(s) had untolerated taint(s) {node.kubernetes.io/unreachable: }.",
-            True,
-        ),
-        ("0/3 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: present}.", False),
-        ("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", False),
-    ],
-)
-def test_nodes_that_take_no_pods_for_a_while_are_told_from_those_that_never_will(
-    message: str, does: bool
-) -> None:
-    assert passes(pod(message)) is does

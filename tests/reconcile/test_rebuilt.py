@@ -13,7 +13,7 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile import turn as turns
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.kept import Kept
-from plimsoll.reconcile.rebuild import rebuilt
+from plimsoll.reconcile.rebuild import rebuilt, restored
 from plimsoll.reconcile.seen import Seen
 from tests.reconcile.test_decide import after, read_back, seen, serving
 from tests.reconcile.test_direction import directed, settled, step
@@ -184,3 +184,18 @@ def test_what_a_person_asked_for_once_is_not_answered_again_as_the_plan_is_lost(
     later = decide(again(asking(asked.deployment, "june"), found.kept))
     assert later.plan.pinning is not None
     assert later.plan.pinning.reason == "Requested"
+
+
+def test_what_sleeps_counts_as_having_served_where_that_is_lost_too() -> None:
+    """Else it would be no set to go back to, should an edit that wakes it not start."""
+    asked = seen(spec={"replicas": 2})
+    first = decide(asked)
+    asleep = replace(
+        serving(first), sets=tuple(replace(one, replicas=0, pods=()) for one in serving(first).sets)
+    )
+    kept = restored(Kept(), asked.deployment, asked.deployment.spec, asleep, read_back(first))
+    assert (kept.plan, kept.served) == (None, tuple(first.revisions))
+    known = restored(
+        Kept(served=("other",)), asked.deployment, asked.deployment.spec, asleep, read_back(first)
+    )
+    assert known.served == ("other",)

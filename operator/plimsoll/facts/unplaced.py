@@ -1,6 +1,8 @@
 """What a pod without a node waits for, as its scheduler says: whether room is lacking, or something that no room would give it.
 
 The scheduler's own sentence is read here alone: rollouts, the status and the count of what waits must not take it for different things.
+Only Kubernetes' own scheduler is known well enough to be taken at its word. What another one says, or what is not known, is of room: then
+an old replica makes way in the end, as it must in a full fleet, whatever its scheduler calls that.
 """
 
 from __future__ import annotations
@@ -25,41 +27,57 @@ class Lack(StrEnum):
 
 OWN: Final = frozenset({Lack.VOLUME, Lack.SCHEDULER})
 """What is no matter of the fleet: with all of its GPUs free the pod would have no node either."""
-_VOLUME: Final = re.compile(
-    r"persistentvolumeclaim|unbound immediate|non-existent pv|persistent volumes to bind|storageclass",
-    re.IGNORECASE,
+_BY_REASON: Final = (
+    (
+        re.compile(
+            r'^(\d+ )?(persistentvolumeclaim "|pod has unbound immediate)|non-existent pv|persistent volumes to bind'
+        ),
+        Lack.VOLUME,
+    ),
+    (
+        re.compile(
+            r"untolerated taint|node affinity|were unschedulable|pod affinity rules|requested node name"
+        ),
+        Lack.NODES,
+    ),
 )
-_NODES: Final = re.compile(
-    r"untolerated taint|node affinity|were unschedulable|pod affinity rules|requested node name|no nodes available"
-)
-_HELD: Final = re.compile(
-    r"Insufficient|Too many pods|free ports|anti-affinity rules|topology spread|cannot allocate|max volume count|ReadWriteOncePod"
-)
-_PASSES: Final = re.compile(
-    r"were unschedulable|taint(?:\(s\))? \{node\.(?:kubernetes|cloudprovider\.kubernetes)\.io/"
-)
-"""Nodes that are cordoned, not ready, or not set up yet."""
+_OF_NODES: Final = "nodes are available: "
+_NO_NODES: Final = "no nodes available"
+_TOO_LARGE: Final = re.compile(r"^\d+ Insufficient ")
 _NO_HELP: Final = "Preemption is not helpful"
-"""Of nodes from which other pods could go without any use, as what is asked for is more than the whole node, or another kind of node."""
+"""Of nodes from which other pods could go without any use, as more is asked for than the whole node has."""
+_CUT: Final = "…"
+"""At the end of a message of which not all is kept."""
 
 
 def lack_of(pod: PodSeen) -> Lack | None:
-    """None where it has a node. What schedulers other than Kubernetes' own say is mostly of room, so what is not known is taken for that."""
+    """None where it has a node."""
     if pod.stage not in NOWHERE:
         return None
     if pod.stage is Stage.GATED:
         return Lack.ROOM
-    said, _, preemption = pod.message.partition("preemption: ")
-    if not said and not pod.reason:
+    if not pod.message and not pod.reason:
         return Lack.SCHEDULER
-    if _VOLUME.search(said) and not _HELD.search(said):
-        return Lack.VOLUME
-    of_nodes = [one for one in preemption.partition("nodes are available: ")[2].split(", ") if one]
-    if of_nodes:
-        return Lack.NODES if all(_NO_HELP in one for one in of_nodes) else Lack.ROOM
-    return Lack.NODES if _NODES.search(said) and not _HELD.search(said) else Lack.ROOM
+    if pod.message.startswith(_NO_NODES):
+        return Lack.NODES
+    said, _, preemption = pod.message.partition("preemption: ")
+    reasons = _listed(said)
+    if not reasons or pod.message.endswith(_CUT):
+        return Lack.ROOM
+    tried = _listed(preemption)
+    helps = not tried or any(_NO_HELP not in each for each in tried)
+    found = {_lack_in(each, helps=helps) for each in reasons}
+    return next(one for one in (Lack.ROOM, Lack.VOLUME, Lack.NODES) if one in found)
 
 
-def passes(pod: PodSeen) -> bool:
-    """Whether nodes that would do are there, and only take no pods now."""
-    return _PASSES.search(pod.message) is not None
+def _listed(sentence: str) -> list[str]:
+    """The scheduler's reasons, each with the number of nodes that it holds for."""
+    return [one for one in re.split(r", (?=\d+ )", sentence.partition(_OF_NODES)[2]) if one]
+
+
+def _lack_in(reason: str, *, helps: bool) -> Lack:
+    """`helps`: whether somewhere other pods could go for this one. Not all plugins of the scheduler say so rightly: to the one for claims of
+    devices nobody's going helps."""
+    if _TOO_LARGE.search(reason):
+        return Lack.ROOM if helps else Lack.NODES
+    return next((lack for says, lack in _BY_REASON if says.search(reason)), Lack.ROOM)

@@ -26,7 +26,10 @@ def restored(
     revisions: Mapping[str, Revision],
 ) -> Kept:
     """What is kept, with its lost plan made again. Whether the annotation that asks for a new plan was answered is lost with it, so it counts
-    as answered: a person can ask once more, and nobody can take back that all pods were replaced."""
+    as answered: a person can ask once more, and nobody can take back that all pods were replaced. So do sets count as those that have
+    served: each may be what there is to go back to."""
+    served = kept.served or tuple(sorted(seen.name for seen in serving.sets if not seen.failed))
+    kept = replace(kept, served=served)
     plan = rebuilt(deployment, spec, serving, revisions)
     if plan is None:
         return kept

@@ -38,8 +38,7 @@ def revisions_of(seen: Seen, made: Plan) -> dict[str, Revision]:
 
 def rules_for(seen: Seen, spec: LLMDeploymentSpec, made: Plan, revisions: Mapping[str, Revision]) -> Rules:
     room_now = _room(seen, made)
-    made_for = any(found.reason == "NodeDeclared" for found in made.findings)
-    return rules_of(spec, room=room_now, deadline_seconds=longest_start(revisions), nodes_come=made_for)
+    return rules_of(spec, room=room_now, deadline_seconds=longest_start(revisions))
 
 
 def longest_start(revisions: Mapping[str, Revision]) -> int:

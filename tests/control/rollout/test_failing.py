@@ -29,17 +29,17 @@ def test_one_that_has_died_counts_when_it_has_been_ready_for_a_while(
 @pytest.mark.parametrize(
     ("since", "unready", "late", "again"),
     [
-        (100.0, None, True, 1.0),
+        (100.0, None, True, None),
         (950.0, None, False, 550.0),
         (950.0, 100.0, False, 550.0),
-        (100.0, 100.0, True, 1.0),
+        (100.0, 100.0, True, None),
         (100.0, 990.0, False, 590.0),
-        (100.0, 350.0, True, 1.0),
+        (100.0, 350.0, True, None),
     ],
     ids=["it starts for long", "it starts", "it starts once more", "it was never ready", "it missed a probe", "it has missed them for long"],
 )  # fmt: skip
 def test_one_that_was_ready_has_as_long_to_be_so_again_as_a_start_may_take(
-    since: float, unready: float | None, late: bool, again: float
+    since: float, unready: float | None, late: bool, again: float | None
 ) -> None:
     pod = PodSeen(name="a-0", uid="a", stage=Stage.LOADING, since=since, unready=unready, created=50.0)
     seen = SetSeen(name="a", replicas=1, pods=(pod,))

@@ -161,7 +161,7 @@ class Rollout(ApiModel):
         "What happens when the new set fails or dies. Absent: auto, back to the old set with the reason."
     )
     deadline_seconds: Annotated[Int, Field(ge=60, le=86400)] | None = field(
-        "Longest load, or lack of a node but not of room. Absent: by the bytes to load."
+        "Longest load, or lack of a volume or scheduler. Absent: by the bytes to load."
     )
     drain_seconds: Annotated[Int, Field(ge=0, le=86400)] | None = field(
         "Time for running answers to finish before a replica stops. Absent: from output lengths and latency."

@@ -1,7 +1,7 @@
 """When a set is given up: its engines die again and again, or none is ready in the time a start may take.
 
-Waiting for room, a quota or an image is no failure of the set: another set would wait for the same. It is one to wait for a volume that is
-not there, for a scheduler that nobody runs, or for other nodes than those on which another set serves.
+Waiting for a node, a quota or an image is no failure of the set: another set would wait for the same, and what is given up does not come
+back by itself. It is one to wait for a volume that is not there, or for a scheduler that nobody runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-from plimsoll.facts.unplaced import OWN, Lack, lack_of, passes
+from plimsoll.facts.unplaced import OWN, Lack, lack_of
 
 RESTARTS: Final = 3
 """Restarts at which a set is given up: the first two ends of an engine may be bad luck, and the third comes a minute later, by the kubelet's
@@ -31,9 +31,8 @@ NOT_THE_ENGINES: Final = frozenset(
 )
 
 
-def failure(seen: SetSeen, now: float, deadline_seconds: int, *, choosy: bool = False) -> str | None:
-    """Why this set will not serve, in a sentence; None while it serves or may still. `choosy`: it is one also to ask for other nodes than
-    there are."""
+def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
+    """Why this set will not serve, in a sentence; None while it serves or may still."""
     if seen.failed:
         return seen.failed
     if seen.ready:
@@ -43,7 +42,7 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int, *, choosy: bool = 
         if pod.restarts >= RESTARTS and pod.stage is Stage.FAILED and pod.reason not in NOT_THE_ENGINES:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
-        if _awaited(pod, choosy=choosy) and now - waited_for_since(pod) > deadline_seconds:
+        if _awaited(pod) and now - waited_for_since(pod) > deadline_seconds:
             return _late(pod, deadline_seconds)
     return None
 
@@ -54,12 +53,9 @@ def waited_for_since(pod: PodSeen) -> float:
     return max(pod.since, pod.unready or 0.0)
 
 
-def _awaited(pod: PodSeen, *, choosy: bool) -> bool:
-    """Whether the deadline runs for the pod: it loads, or lacks what no room would give it."""
-    lack = lack_of(pod)
-    if lack is Lack.NODES:
-        return choosy and not passes(pod)
-    return pod.stage is Stage.LOADING or lack in OWN
+def _awaited(pod: PodSeen) -> bool:
+    """Whether the deadline runs for the pod: it loads, or lacks what is no matter of the fleet."""
+    return pod.stage is Stage.LOADING or lack_of(pod) in OWN
 
 
 def _late(pod: PodSeen, deadline_seconds: int) -> str:
@@ -95,12 +91,11 @@ def proven(
     return replace(serving, sets=tuple(sets)), min(waits)
 
 
-def look_again(seen: SetSeen, now: float, deadline_seconds: int, *, choosy: bool = False) -> float | None:
-    """Seconds until a pod that is waited for would be late; None where none is."""
-    awaited = [
-        waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if _awaited(pod, choosy=choosy)
-    ]
-    return max(1.0, min(awaited)) if awaited and not seen.ready else None
+def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
+    """Seconds until a pod that is waited for would be late; None where none is, or all are late already."""
+    left = [waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if _awaited(pod)]
+    coming = [one for one in left if one >= 0]
+    return max(1.0, min(coming)) if coming and not seen.ready else None
 
 
 def _beside(pod: PodSeen) -> str:

@@ -36,8 +36,6 @@ class _Scene:
     failures: Mapping[str, str]
     """Why sets of the plan will not serve."""
     rules: Rules
-    choosy: bool
-    """Whether a set fails that asks for other nodes than there are."""
     now: float
 
     @property
@@ -76,13 +74,11 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
     unproven = None
     if old or spent:
         serving, unproven = proven(serving, lambda seen, _: seen.name in ours, rules.proven_seconds, now)
-    # Where another set serves on the nodes that there are, or did until it made room, a set that asks for others is at fault.
-    choosy = not rules.nodes_come and any(seen.ready or not seen.replicas for seen in served)
     failures = {
         one.name: why
         for one in wanted
         if (seen := serving.set_named(one.name)) is not None
-        and (why := failure(seen, now, rules.deadline_seconds, choosy=choosy)) is not None
+        and (why := failure(seen, now, rules.deadline_seconds)) is not None
     }
     scene = _Scene(
         wanted=wanted,
@@ -90,7 +86,6 @@ def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float)
         old=old,
         failures=failures,
         rules=rules,
-        choosy=choosy,
         now=now,
     )
     # Where the plan's set was given up, a deployment without replicas wakes with the set that served before.
@@ -273,7 +268,7 @@ def _living(old: Sequence[SetSeen]) -> int:
 def _late(scene: _Scene) -> float | None:
     """Seconds until a start would be late."""
     deadline = scene.rules.deadline_seconds
-    return _soonest(*(look_again(seen, scene.now, deadline, choosy=scene.choosy) for seen in scene.new))
+    return _soonest(*(look_again(seen, scene.now, deadline) for seen in scene.new))
 
 
 def _soonest(*times: float | None) -> float | None:

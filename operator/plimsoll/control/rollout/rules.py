@@ -36,13 +36,9 @@ class Rules:
     """How long a new replica must have been ready before an old one goes for it."""
     deadline_seconds: int = 1800
     """How long a new replica may take to be ready."""
-    nodes_come: bool = False
-    """Whether nodes are to be made for the plan, so that its pods wait for those, and not for a kind that never comes."""
 
 
-def rules_of(
-    spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int, nodes_come: bool = False
-) -> Rules:
+def rules_of(spec: LLMDeploymentSpec, *, room: int | None, deadline_seconds: int) -> Rules:
     """`room` is the number of further replicas of the new sets that would find devices now; None where that is unknown."""
     asked = spec.rollout
     surge = asked.max_surge or 1
@@ -62,5 +58,4 @@ def rules_of(
         hold=asked.hold is True,
         automatic=asked.rollback != "manual",
         deadline_seconds=asked.deadline_seconds or deadline_seconds,
-        nodes_come=nodes_come,
     )
