@@ -8,6 +8,7 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 
+from plimsoll.cli.written import try_writing
 from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.models import lookup
 
@@ -97,13 +98,9 @@ def lines_kept(text: str) -> Path:
 
 
 def _writable(path: Path) -> Path:
-    """Tried before the work that would be kept there. What the file holds is left as it is, and where there is none, none is left."""
-    is_new = not path.exists()
+    """Tried before the work that would be kept there."""
     try:
-        with path.open("a"):
-            pass
-        if is_new:
-            path.unlink()
+        try_writing(path)
     except OSError as error:
         raise argparse.ArgumentTypeError(
             f"{path} cannot be written: {error.strerror}; name a file in a folder that is there"

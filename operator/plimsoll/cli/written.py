@@ -10,20 +10,24 @@ from plimsoll.cli.inputs import resource_files
 
 
 def check_writable(option: str, name: str, *reads: str | None) -> None:
-    """Raises BadInput where a file cannot be written, or is among what the command `reads`, which would be lost by it. An older file of that
-    name is left as it is, and where there is none, no file is left."""
+    """Raises BadInput where a file cannot be written, or is among what the command `reads`, which would be lost by it."""
     file = Path(name).resolve()
     lost = next((read for read in reads if read is not None and _is_among(file, read)), None)
     if lost is not None:
         raise BadInput(f"{option} {name}: {lost} is read from there, and would be lost; name another file")
-    is_new = not file.exists()
     try:
-        with file.open("ab"):
-            pass
-        if is_new:
-            file.unlink()
+        try_writing(file)
     except OSError as error:
         raise _unwritable(option, name, error) from None
+
+
+def try_writing(file: Path) -> None:
+    """Raises OSError where a file cannot be written. An older one of that name is left as it is, and where there is none, no file is left."""
+    is_new = not file.exists()
+    with file.open("ab"):
+        pass
+    if is_new:
+        file.unlink()
 
 
 def write_file(option: str, name: str, text: str) -> None:

@@ -1,8 +1,9 @@
 """What a pod without a node waits for, as its scheduler says: whether room is lacking, or something that no room would give it.
 
-The scheduler's own sentence is read here alone: rollouts, the status and the count of what waits must not take it for different things.
-Only Kubernetes' own scheduler is known well enough to be taken at its word. What another one says, or what is not known, is of room: then
-an old replica makes way in the end, as it must in a full fleet, whatever its scheduler calls that.
+From the scheduler's own sentence that is read here alone: rollouts, the status and the count of what waits must not take it for different
+things. `status` picks from it only what helps. Only Kubernetes' own scheduler is known well enough to be taken at its word. What another
+one says, or what is not known, is of room: then an old replica makes way in the end, as it must in a full fleet, whatever its scheduler
+calls that.
 """
 
 from __future__ import annotations
