@@ -1,7 +1,7 @@
 """How long what a person's hand did to a child lasts: one is deleted, edited, or loses the label that it is known by.
 
 A child is restored when it is as it was, down to the last field that the operator wrote; a deleted one is another object
-by then. One hand at a time, on a fleet that rests, as a person who tries it would see it.
+by then. Which sets have served is known from the ConfigMap alone, so one that comes again takes all for such. One hand at a time, on a fleet that rests, as a person who tries it would see it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from glass import percentile
 from plimsoll import names
 from plimsoll.kube.door import Object
 from plimsoll.kube.kinds import Kind
+from plimsoll.reconcile.kept import SERVED_KEY
 from reconcile_ground import KINDS, SPACE, Bench, content, of_the_first, quiet
 
 OFTEN: Final = 0.02
@@ -77,9 +78,11 @@ async def _restored(bench: Bench, kind: Kind, child: Object, patch: Object | Non
 
 
 def _written(child: Object) -> Object:
-    """What is the operator's of it; the number of a revision is counted."""
+    """What is the operator's of it and can be known again; the number of a revision is counted."""
     metadata, kept = child["metadata"], content(child)
     kept.pop("revision", None)
+    if isinstance(data := kept.get("data"), dict):
+        kept["data"] = {key: value for key, value in data.items() if key != SERVED_KEY}
     theirs = ("plimsoll.dev/", "app.kubernetes.io/")
     for field in ("labels", "annotations"):
         found = metadata.get(field) or {}
