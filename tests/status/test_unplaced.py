@@ -71,6 +71,43 @@ def test_an_edit_that_names_what_is_not_there_is_stalled_in_the_end_while_the_ol
     assert (progress.status, progress.reason) == ("False", "RolledBack")
 
 
+CONTROL_PLANE = "1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }"
+OTHERS = "10 node(s) didn't match Pod's node affinity/selector"
+GPUS, MEMORY, CORES = "2 Insufficient nvidia.com/gpu", "1 Insufficient memory", "1 Insufficient cpu"
+CLAIMS = "2 cannot allocate all claims"
+NO_HELP = "1 Preemption is not helpful for scheduling"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "preemption", "says"),
+    [
+        ((CONTROL_PLANE, GPUS), f"{NO_HELP}, 2 No preemption victims found for incoming pod", "free GPUs"),
+        ((OTHERS, GPUS), "", "free GPUs"),
+        ((MEMORY, GPUS), "", "free GPUs"),
+        ((CORES, MEMORY), "", "more host memory"),
+        ((CORES, OTHERS), "", "more free cores"),
+        ((CLAIMS, "1 node(s) had untolerated taint(s)"), "", "free GPUs"),
+        (("3 node(s) didn't match pod anti-affinity rules", "1 node(s) had untolerated taint {a: b}"), "", ""),
+        ((OTHERS, CORES), NO_HELP, "more free cores"),
+        ((CONTROL_PLANE,), NO_HELP, "tolerate the taint"),
+        ((CONTROL_PLANE, OTHERS), NO_HELP, "labels of the GPU nodes"),
+        (("2 node(s) had untolerated taint {node.kubernetes.io/unreachable: }",), NO_HELP, ""),
+        (("2 node(s) had untolerated taint {a: b}", OTHERS), NO_HELP, "tolerate the taint"),
+        (("2 node(s) had untolerated taint(s)",), NO_HELP, "tolerate the taint"),
+    ],
+)  # fmt: skip
+def test_what_helps_is_of_the_nodes_that_could_take_the_pod_and_not_of_those_that_never_would(
+    reasons: tuple[str, ...], preemption: str, says: str
+) -> None:
+    """In most clusters some nodes are of the control plane, and others have no GPUs."""
+    tried = f" preemption: 0/12 nodes are available: {preemption}." if preemption else ""
+    message = f"0/12 nodes are available: {', '.join(reasons)}.{tried}"
+    words = words_of(pod(Stage.UNSCHEDULED, reason="Unschedulable", message=message))
+    assert words is not None
+    assert says in words.remedy
+    assert bool(says) == bool(words.remedy)
+
+
 def test_each_lack_has_a_word_of_its_own() -> None:
     found = {text: words_of(pod(Stage.UNSCHEDULED, message=text)) for text in (FULL, CLAIM, UNBOUND, "")}
     assert [words and words.reason for words in found.values()] == [

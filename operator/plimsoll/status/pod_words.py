@@ -86,22 +86,39 @@ def _unscheduled(pod: PodSeen) -> PodWords:
             + (" is not there" if "not found" in text else ", its class or its volume is not there"),
             waits="others" if binds else "nothing",
         )
-    remedy = next((helps for part, helps in _SCHEDULER if part in text), "")
+    known = _FOR_NODES if lack is Lack.NODES else _FOR_ROOM
+    remedy = next((helps for says, helps in known if says.search(text)), "")
     what = "has no node" if remedy else "has no node yet"
     said = f": {text}" if text else ""
     return PodWords(reason="Unschedulable", message=f"{pod.name} {what}{said}", remedy=remedy, waits="gpus")
 
 
-_SCHEDULER: Final = (
-    ("had untolerated taint", "tolerate the taint in topology.tolerations, or choose other nodes"),
+_FOR_ROOM: Final = (
     (
-        "didn't match Pod's node affinity",
+        re.compile(r"Insufficient \S+/\S+|cannot allocate all claims"),
+        "free GPUs, add nodes, or ask for fewer replicas",
+    ),
+    (
+        re.compile("Insufficient memory"),
+        "nodes with more host memory, or smaller memory.kvOffload and memory.cpuOffload",
+    ),
+    (re.compile("Insufficient cpu"), "nodes with more free cores"),
+    (re.compile("Insufficient"), "free GPUs, add nodes, or ask for fewer replicas"),
+)
+"""What a scheduler's sentence has, and what helps, by how much it tells. Other nodes, of the control plane or without GPUs, are in nearly each
+such sentence and matter to no pod that lacks room: labels and taints would be of them."""
+_TOLERATE: Final = "tolerate the taint in topology.tolerations, or choose other nodes"
+_FOR_NODES: Final = (
+    (re.compile(r"had untolerated taint(?! \{node(-role)?\.kubernetes\.io/)"), _TOLERATE),
+    *_FOR_ROOM,
+    (
+        re.compile("didn't match Pod's node affinity"),
         "check the labels of the GPU nodes: kubectl get nodes --show-labels",
     ),
-    ("Insufficient memory", "nodes with more host memory, or smaller memory.kvOffload and memory.cpuOffload"),
-    ("Insufficient cpu", "nodes with more free cores"),
-    ("Insufficient", "free GPUs, add nodes, or ask for fewer replicas"),
+    (re.compile(r"had untolerated taint \{node-role\."), _TOLERATE),
 )
+"""Nodes that are too small have passed the selector, so their labels are right. The taint of a control plane matters where there is nothing
+else, and what Kubernetes taints by itself, as a node that does not answer, is to be mended and not tolerated."""
 
 
 def _pull(pod: PodSeen) -> PodWords:
