@@ -33,6 +33,17 @@ NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A container beside the engine's that cannot start, or has ended."""
+
+    name: str
+    first: bool = False
+    """Whether it is an init container: one that brings the supervisor, or that fetches something for the engine."""
+    restarts: int = 0
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodSeen:
     """One serving pod as it is in the cluster."""
 
@@ -57,7 +68,9 @@ class PodSeen:
     reason: str = ""
     """The kubelet's or scheduler's own word: ErrImagePull, CrashLoopBackOff, OOMKilled, Unschedulable, Evicted, ContainersNotReady, ..."""
     message: str = ""
-    """The sentence with that word, or the engine's termination message."""
+    """The sentence with that word, or the termination message."""
+    beside: Beside | None = None
+    """The container that both are of, where it is not the engine's. Restarts, exit code and failure are of the engine all the same."""
     restarts: int = 0
     rebooted: bool = False
     """Whether the engine ended last as its node went down: that was no doing of its own."""

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll import names
 from plimsoll.facts.failure import plain, read_failure
-from plimsoll.facts.serving import PodSeen, Stage
+from plimsoll.facts.serving import Beside, PodSeen, Stage
 from plimsoll.kube.times import seconds
 
 Object = dict[str, Any]
@@ -41,6 +41,7 @@ class _At(NamedTuple):
     since: float
     reason: str = ""
     message: str = ""
+    beside: Beside | None = None
 
 
 def pod_seen(pod: Object) -> PodSeen:
@@ -63,6 +64,7 @@ def pod_seen(pod: Object) -> PodSeen:
         unready=None if at.stage is Stage.READY else _changed(status) or None,
         reason=at.reason,
         message=_said(at.message),
+        beside=at.beside,
         ended=status.get("phase") in _ENDED,
         restarts=int(engine.get("restartCount") or 0),
         rebooted=ended.get("reason") in _REBOOTED,
@@ -86,7 +88,7 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
         return _ended(status, engine, created)
     if not spec.get("nodeName"):
         return _unscheduled(spec, conditions.get("PodScheduled") or {}, created)
-    stuck = _stuck(status)
+    stuck = _stuck(status, engine)
     if stuck is not None:
         return stuck
     ready = conditions.get("Ready") or {}
@@ -140,24 +142,35 @@ def _ended(status: Object, engine: Object, created: float) -> _At:
     return _At(Stage.FAILED, seconds(ended.get("finishedAt")) or created, reason, message)
 
 
-def _stuck(status: Object) -> _At | None:
+def _stuck(status: Object, engine: Object) -> _At | None:
     """A container that cannot start, or that has ended and is to be started again; the engine's is looked at first."""
-    beside = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    for container in sorted(beside, key=lambda one: one.get("name") != ENGINE):
+    first = status.get("initContainerStatuses") or []
+    containers = [*first, *(status.get("containerStatuses") or ())]
+    for container in sorted(containers, key=lambda one: one is not engine):
         state = container.get("state") or {}
         waiting, terminated = state.get("waiting"), state.get("terminated")
         ended = _last_end(container)
+        beside = None if container is engine else _beside(container, ended, first=container in first)
         if waiting and (waiting.get("reason") or "ContainerCreating") not in _STARTING:
             word = waiting["reason"]
             said = waiting.get("message") or ""
             if word == "CrashLoopBackOff":
                 word = word if (ended.get("reason") or "") in _UNTOLD else ended["reason"]
                 said = ended.get("message") or said
-            return _At(Stage.FAILED, seconds(ended.get("finishedAt")), word, said)
+            return _At(Stage.FAILED, seconds(ended.get("finishedAt")), word, said, beside)
         if terminated and (container.get("name") == ENGINE or terminated.get("exitCode")):
             reason, said = terminated.get("reason") or "Error", terminated.get("message") or ""
-            return _At(Stage.FAILED, seconds(terminated.get("finishedAt")), reason, said)
+            return _At(Stage.FAILED, seconds(terminated.get("finishedAt")), reason, said, beside)
     return None
+
+
+def _beside(container: Object, ended: Object, *, first: bool) -> Beside:
+    return Beside(
+        name=str(container.get("name") or ""),
+        first=first,
+        restarts=int(container.get("restartCount") or 0),
+        exit_code=ended.get("exitCode"),
+    )
 
 
 def _engine(status: Object) -> Object:

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.serving import PodSeen, Stage
+from plimsoll.facts.serving import Beside, PodSeen, Stage
 from plimsoll.facts.unplaced import Lack, lack_of
 
 Waits = Literal["gpus", "nodes", "quota", "others", "nothing"]
 """What a pod waits for before it can serve; `others` are a container beside the engine, a readiness gate, a volume that is being made, or a
 scheduler that has not looked yet, which most often come by themselves."""
 UNEXPLAINED: Final = "EngineEnded"
+BROUGHT: Final = "plimsoll"
+"""Name of the init container that brings the supervisor."""
+_WHENCE: Final = "spec.podPatches, or a webhook of the cluster"
+"""Where containers beside the engine come from."""
 _HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
 """Reasons of pods that ended because another pod of their replica did. The higher the number, the less such a pod knows of the cause; one
 with the highest was killed before it could say anything."""
@@ -59,6 +63,8 @@ def words_of(pod: PodSeen) -> PodWords | None:
             remedy=f"kubectl describe pod {pod.name} says more",
             waits="others",
         )
+    if pod.beside is not None:
+        return _FAILURES.get(pod.reason, _gone)(pod)
     if pod.failure is not None and pod.stage is not Stage.LEAVING and _ended(pod):
         return _told(pod, pod.failure)
     if pod.stage is Stage.FAILED:
@@ -122,27 +128,40 @@ else, and what Kubernetes taints by itself, as a node that does not answer, is t
 
 
 def _pull(pod: PodSeen) -> PodWords:
+    if pod.beside is None:
+        remedy = "check engine.image and engine.imagePullSecrets, and registry.mirror and registry.runtimeImage of the admin's file"
+    elif pod.beside.name == BROUGHT:
+        remedy = (
+            "check registry.runtimeImage and registry.mirror of the admin's file, and engine.imagePullSecrets"
+        )
+    else:
+        remedy = f"check its image where it comes from ({_WHENCE}), and engine.imagePullSecrets"
     return PodWords(
         reason="ImagePull",
-        message=f"{pod.name} cannot pull its image ({pod.reason}){_said(pod)}",
-        remedy="check engine.image and engine.imagePullSecrets, and registry.mirror and registry.runtimeImage of the admin's file",
+        message=f"{_who(pod)} cannot pull its image ({pod.reason}){_said(pod)}",
+        remedy=remedy,
     )
 
 
 def _config_error(pod: PodSeen) -> PodWords:
     return PodWords(
         reason="ConfigError",
-        message=f"{pod.name} cannot be made ({pod.reason}){_said(pod)}",
+        message=f"{_who(pod)} cannot be made ({pod.reason}){_said(pod)}",
         remedy="check that the Secrets and ConfigMaps that the spec names are there, with those keys",
     )
 
 
 def _oom(pod: PodSeen) -> PodWords:
+    remedy = (
+        "smaller memory.kvOffload or memory.cpuOffload, on CPUs a smaller topology.cpu.kvCacheSize or more topology.cpu.memory; "
+        "else patch a larger memory limit by podPatches"
+    )
+    if pod.beside is not None:
+        remedy = f"a larger memory limit for it where it comes from: {_WHENCE}"
     return PodWords(
         reason="HostOutOfMemory",
-        message=f"{pod.name} was killed for host memory (exit code {pod.exit_code or 137}){_times(pod)}",
-        remedy="smaller memory.kvOffload or memory.cpuOffload, on CPUs a smaller topology.cpu.kvCacheSize or more topology.cpu.memory; "
-        "else patch a larger memory limit by podPatches",
+        message=f"{_who(pod)} was killed for host memory (exit code {_last(pod).exit_code or 137}){_times(pod)}",
+        remedy=remedy,
     )
 
 
@@ -189,14 +208,20 @@ def _died(pod: PodSeen) -> PodWords:
             message=f"the kubelet ended the engine of {pod.name} after {pod.late_s} s, before it had loaded its model{_times(pod)}",
             remedy=slower_start(pod.late_s),
         )
-    known = next(((why, helps) for said, why, helps in _LAST_WORDS if said.search(pod.message)), None)
-    reason, remedy = known or (UNEXPLAINED, f"kubectl logs {pod.name} --previous says why")
-    code = f" with exit code {pod.exit_code}" if pod.exit_code is not None else ""
-    return PodWords(
-        reason=reason,
-        message=f"the engine of {pod.name} ended{code}{_times(pod)}{_said(pod)}",
-        remedy=remedy,
-    )
+    return _gone(pod)
+
+
+def _gone(pod: PodSeen) -> PodWords:
+    """Of a container that ended by itself, the engine's or another one."""
+    who, unknown, log = f"the engine of {pod.name}", UNEXPLAINED, pod.name
+    if pod.beside is not None:
+        who, unknown, log = _who(pod), "ContainerEnded", f"{pod.name} -c {pod.beside.name}"
+    # What runs beside the engine asks no hub and fills no volume of the spec; what runs before it may be there to fetch the model.
+    fetches = pod.beside is None or pod.beside.first
+    known = ((why, helps) for said, why, helps in _LAST_WORDS if fetches and said.search(pod.message))
+    reason, remedy = next(known, (unknown, f"kubectl logs {log} --previous says why"))
+    code = f" with exit code {_last(pod).exit_code}" if _last(pod).exit_code is not None else ""
+    return PodWords(reason=reason, message=f"{who} ended{code}{_times(pod)}{_said(pod)}", remedy=remedy)
 
 
 _LAST_WORDS: Final = (
@@ -253,8 +278,17 @@ _FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {
 }
 
 
+def _who(pod: PodSeen) -> str:
+    return pod.name if pod.beside is None else f"container {pod.beside.name} of {pod.name}"
+
+
+def _last(pod: PodSeen) -> PodSeen | Beside:
+    """Whose restarts and exit code are told."""
+    return pod.beside or pod
+
+
 def _times(pod: PodSeen) -> str:
-    return f", {pod.restarts} times" if pod.restarts > 1 else ""
+    return f", {times} times" if (times := _last(pod).restarts) > 1 else ""
 
 
 def _said(pod: PodSeen) -> str:

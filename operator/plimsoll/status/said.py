@@ -97,7 +97,8 @@ def _progressing(story: Story) -> Iterator[Told]:
 
 
 def _degraded(story: Story) -> Iterator[Told]:
-    dying = next(iter(trouble_of(pod for pod in story.pods if pod.restarts and not pod.held_back)), None)
+    again = (pod for pod in story.pods if pod.restarts and not pod.held_back and pod.beside is None)
+    dying = next(iter(trouble_of(again)), None)
     if story.plan is None or story.rollout is None:
         return
     if 0 < story.ready < story.wanted:
