@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.control.rollout.failing import STEADY_SECONDS, failure, look_again, steady
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import Beside, PodSeen, Serving, SetSeen, Stage
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,13 @@ def test_one_that_was_ready_has_as_long_to_be_so_again_as_a_start_may_take(
     seen = SetSeen(name="a", replicas=1, pods=(pod,))
     assert failure(seen, 1000.0, 600) == ("a-0 was not ready within 600 s" if late else None)
     assert look_again(seen, 1000.0, 600) == again
+
+
+@pytest.mark.parametrize(
+    ("beside", "given_up"), [(None, True), (Beside(name="istio-proxy", restarts=9), False)]
+)
+def test_what_fails_beside_an_engine_that_ended_long_ago_is_no_end_of_it(
+    beside: Beside | None, given_up: bool
+) -> None:
+    pod = PodSeen(name="a", uid="a", stage=Stage.FAILED, restarts=3, reason="CrashLoopBackOff", beside=beside)
+    assert bool(failure(SetSeen(name="a", replicas=1, pods=(pod,)), 1000.0, 600)) is given_up

@@ -39,7 +39,8 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
         return None
     for pod in seen.pods:
         # One that has started once more may yet serve; when it ends again its end says why.
-        if pod.restarts >= RESTARTS and pod.stage is Stage.FAILED and pod.reason not in NOT_THE_ENGINES:
+        engines = pod.stage is Stage.FAILED and pod.beside is None and pod.reason not in NOT_THE_ENGINES
+        if pod.restarts >= RESTARTS and engines:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
         if _awaited(pod) and now - waited_for_since(pod) > deadline_seconds:
