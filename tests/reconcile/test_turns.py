@@ -19,7 +19,7 @@ from plimsoll.api.v1alpha1.status import Condition, LLMDeploymentStatus
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.resolve import Resolver
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.kube.applier import Applied
 from plimsoll.kube.child import Child
 from plimsoll.kube.errors import KubeError, Unreachable, refusal
@@ -186,6 +186,28 @@ def test_a_clock_that_is_put_back_keeps_no_deployment_from_being_looked_at(
         looked.append(world.looked_at[KEY] == clock["now"])
         clock["now"] += turns.UNREADY_SECONDS / 3
     assert looked == [True, False, False] * 3 + [True]
+
+
+def test_an_engine_that_ended_once_is_told_until_a_turn_comes_when_it_has_served_for_an_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doors, world = staged()
+    clock = {"now": 100_000.0}
+    world.now = lambda: clock["now"]
+    asyncio.run(turns.turn(world, KEY))
+    (planned,) = doors.written[-1].sets
+    pod = PodSeen(name="p", uid="p", stage=Stage.READY, node="n", restarts=1, since=clock["now"] - 60)
+    doors.there = Serving(sets=(SetSeen(name=planned.name, replicas=1, pods=(pod,)),))
+    asyncio.run(turns.turn(world, KEY))
+    told = []
+    for _ in range(3):
+        left = asyncio.run(turns.turn(world, KEY))
+        assert left is not None
+        degraded = get_condition(doors.written[-1].conditions, names.DEGRADED)
+        told.append((left, degraded and degraded.reason))
+        monkeypatch.setattr(turns, "_needs_nothing", lambda *_: True)
+        clock["now"] += left
+    assert told == [(3600.0, "EngineRestarts"), (3600.0, "Healthy"), (3600.0, "Healthy")]
 
 
 @pytest.mark.parametrize("error", [Unreachable("no answer"), KeyError("a mistake of ours")])

@@ -74,3 +74,32 @@ def test_how_a_replica_that_serves_once_ended_is_not_why_another_one_does_not() 
     ready = next(one for one in conditions_of(scene) if one.type == names.READY)
     assert (ready.status, ready.reason) == ("False", "Starting")
     assert "loads the model" in ready.message
+
+
+@pytest.mark.parametrize(
+    ("how", "now", "reason"),
+    [
+        ({}, 3600.0, "EngineRestarts"),
+        ({}, 3601.0, "Healthy"),
+        ({"rebooted": True}, 0.0, "Healthy"),
+        ({"rebooted": True, "restarts": 2}, 0.0, "EngineRestarts"),
+    ],
+    ids=[
+        "within the hour",
+        "after it",
+        "its node began anew",
+        "its node began anew, and it had ended before",
+    ],
+)
+def test_an_engine_that_ended_by_itself_is_told_until_it_has_served_for_an_hour(
+    how: dict[str, Any], now: float, reason: str
+) -> None:
+    scene = replace(story(pod(**{"restarts": 1, "exit_code": 1, **how})), now=now)
+    told = {one.type: one for one in conditions_of(scene)}
+    assert (told[names.READY].reason, told[names.DEGRADED].reason) == ("Serving", reason)
+
+
+def test_an_engine_that_loads_after_its_node_began_anew_is_one_that_starts() -> None:
+    scene = story(pod(Stage.LOADING, restarts=1, exit_code=255, rebooted=True))
+    ready = next(one for one in conditions_of(scene) if one.type == names.READY)
+    assert (ready.reason, ready.message.partition(": ")[2]) == ("Starting", "the rest loads the model")

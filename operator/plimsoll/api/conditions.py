@@ -136,7 +136,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     names.DEGRADED: {
         "FewerReplicas": "Fewer replicas serve than are wanted.",
         "SafeRetry": "A smaller setting is in use since a start failed for memory.",
-        "EngineRestarts": "Engines die and start again.",
+        "EngineRestarts": "Engines die and start again; one that serves is told of for an hour or two.",
         "AdapterFailed": "A LoRA adapter cannot be loaded, by the engine or by anybody; status.adapters has each.",
         "NotServed": "A route or pool was asked for whose kind the cluster does not serve, or a pool without endpointPicker.",
         "Healthy": "Nothing is missing.",

@@ -93,6 +93,11 @@ class PodSeen:
     compared for changes."""
 
     @property
+    def crashes(self) -> int:
+        """Restarts that its engine may be to blame for, as far as the last one tells."""
+        return max(0, self.restarts - self.rebooted)
+
+    @property
     def held_back(self) -> bool:
         """Whether its engine is ready and the pod is not: a container beside the engine, or a readiness gate, is not; `message` names it."""
         return self.stage is Stage.LOADING and bool(self.reason)

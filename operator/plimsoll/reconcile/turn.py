@@ -264,6 +264,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
         plan=decision.plan,
         rollout=decision.rollout,
         serving=seen.serving,
+        now=seen.now,
         entries={name: revision.entry for name, revision in decision.revisions.items()},
         troubles=tuple(_troubles(applied)),
         endpoint=endpoint(spec, owner_of(deployment)) if decision.rollout is not None else None,

@@ -19,6 +19,8 @@ BROUGHT: Final = "plimsoll"
 """Name of the init container that brings the supervisor."""
 _WHENCE: Final = "spec.podPatches, or a webhook of the cluster"
 """Where containers beside the engine come from."""
+OVER_SECONDS: Final = 3600.0
+"""How long a pod that serves is told of for an engine that ended. Turns of what serves come as often, so that each condition ends by itself."""
 _HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
 """Reasons of pods that ended because another pod of their replica did. The higher the number, the less such a pod knows of the cause; one
 with the highest was killed before it could say anything."""
@@ -69,9 +71,14 @@ def words_of(pod: PodSeen) -> PodWords | None:
         return _told(pod, pod.failure)
     if pod.stage is Stage.FAILED:
         return _FAILURES.get(pod.reason, _died)(pod)
-    if pod.restarts and pod.stage is not Stage.LEAVING:
+    if pod.crashes and pod.stage is not Stage.LEAVING:
         return _died(pod)
     return None
+
+
+def is_over(pod: PodSeen, now: float) -> bool:
+    """Whether it has served for so long since its engine ended that this is told no more: the count of restarts never goes back."""
+    return pod.stage is Stage.READY and now - pod.since > OVER_SECONDS
 
 
 def _unscheduled(pod: PodSeen) -> PodWords:

@@ -17,7 +17,7 @@ from plimsoll.status.adapters import failed_adapters
 from plimsoll.status.findings import finding_of, lacking_of, missed_of, sentence
 from plimsoll.status.live import retuning
 from plimsoll.status.measured import accuracy_of, progress_of
-from plimsoll.status.pod_words import trouble_of
+from plimsoll.status.pod_words import is_over, trouble_of
 from plimsoll.status.scaler_words import conflict, set_replicas
 from plimsoll.status.standing import GIVEN_UP, ready, reconciling, stalled, why_not_ready
 from plimsoll.status.story import Story
@@ -97,8 +97,8 @@ def _progressing(story: Story) -> Iterator[Told]:
 
 
 def _degraded(story: Story) -> Iterator[Told]:
-    again = (pod for pod in story.pods if pod.restarts and not pod.held_back and pod.beside is None)
-    dying = next(iter(trouble_of(again)), None)
+    again = (pod for pod in story.pods if pod.crashes and not pod.held_back and pod.beside is None)
+    dying = next(iter(trouble_of(pod for pod in again if not is_over(pod, story.now))), None)
     if story.plan is None or story.rollout is None:
         return
     if 0 < story.ready < story.wanted:

@@ -39,6 +39,8 @@ class Story:
     rollout: Rollout | None
     """None where there is nothing to run."""
     serving: Serving = field(default_factory=Serving)
+    now: float = 0.0
+    """When that was seen."""
     entries: Mapping[str, PlanSet] = field(default_factory=dict)
     """The plan's entry of each set by the set's name, also of older sets that are not gone yet."""
     troubles: tuple[Trouble, ...] = ()

@@ -101,7 +101,7 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
             since=pod.since,
             created=pod.created,
             scheduled=pod.scheduled,
-            restarts=_crashes(pod),
+            restarts=pod.crashes,
             outside=outside,
             unready=pod.unready,
             pod=pod.name,
@@ -115,16 +115,11 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         since=max((pod.since for pod in pods if pod.stage is stage), default=max(pod.since for pod in pods)),
         created=min(pod.created for pod in pods),
         scheduled=None if None in scheduled else max(at for at in scheduled if at is not None),
-        restarts=sum(_crashes(pod) for pod in pods if pod not in blameless),
+        restarts=sum(pod.crashes for pod in pods if pod not in blameless),
         outside=outside,
         unready=min(unready, default=None),
         pod=pods[0].name,
     )
-
-
-def _crashes(pod: PodSeen) -> int:
-    """Restarts that its engine may be to blame for, as far as the last one tells."""
-    return max(0, pod.restarts - pod.rebooted)
 
 
 def _ended_with_another(seen: SetSeen, pods: tuple[PodSeen, ...]) -> tuple[PodSeen, ...]:

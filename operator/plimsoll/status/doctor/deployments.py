@@ -23,7 +23,7 @@ from plimsoll.status.doctor.found import (
     name_of,
     owner_key,
 )
-from plimsoll.status.pod_words import slower_start, words_of
+from plimsoll.status.pod_words import is_over, slower_start, words_of
 from plimsoll.status.refusals import words_of_refusal
 
 CALM: Final = frozenset({
@@ -113,11 +113,12 @@ def pods(examined: Examined) -> Iterator[Found]:
         seen = pod_seen(dict(item))
         if seen.stage is Stage.UNSCHEDULED and examined.now - seen.created < SPIN_UP_SECONDS:
             continue
-        words = words_of(seen)
+        words = None if is_over(seen, examined.now) else words_of(seen)
         if words is None or (key_of(item) in killed and words.reason in BY_PROBE):
             continue
+        comes = words.waits in _COMES and seen.stage is not Stage.UNSCHEDULED
         yield Found(
-            severity="warning" if words.waits in _COMES and seen.stage is not Stage.UNSCHEDULED else "error",
+            severity="warning" if comes or seen.stage is Stage.READY else "error",
             about=about("Pod", item), reason=words.reason,
             message=words.message, remedy=words.remedy or f"kubectl -n {_space(item)} describe pod {seen.name}",
         )  # fmt: skip
