@@ -135,8 +135,45 @@ def test_what_may_not_be_read_is_named_and_nothing_is_concluded_from_it(cluster:
     cluster.lists["/api/v1/nodes"] = 403
     ran = plimsoll("doctor")
     assert ran.code == 0
+    assert ran.out == "nothing wrong was found in what could be seen: 2 LLMDeployments, 0 serving pods\n"
     assert "not looked at: crds" in ran.err
     assert "not looked at: nodes" in ran.err
+
+
+def test_credentials_that_are_not_taken_are_no_clean_bill(cluster: Api):
+    for path in (OURS, CRDS, LEASES, "/api/v1/nodes", "/api/v1/pods"):
+        cluster.lists[path] = 401
+    ran = plimsoll("doctor")
+    assert (ran.code, ran.out) == (3, "")
+    assert "401 Unauthorized" in ran.err
+    assert "sign in anew" in ran.err
+
+
+def test_deployments_that_may_not_be_listed_are_no_clean_bill_and_the_way_out_is_named(cluster: Api):
+    """As for a member of a team whose rights are those of one namespace."""
+    cluster.lists[OURS] = 403
+    for given in ((), ("chat",)):
+        ran = plimsoll("doctor", *given)
+        assert (ran.code, ran.out) == (3, "")
+        assert f"LLMDeployments cannot be listed: {OURS}: 403 Forbidden" in ran.err
+        assert "name a namespace that you may list: -n NAMESPACE" in ran.err
+
+
+def test_deployments_that_may_not_be_listed_in_their_namespace_either_are_said_to_need_the_right(
+    cluster: Api,
+):
+    cluster.lists["/apis/plimsoll.dev/v1alpha1/namespaces/team/llmdeployments"] = 403
+    ran = plimsoll("doctor", "-n", "team")
+    assert ran.code == 3
+    assert "403 Forbidden; list must be allowed" in ran.err
+    assert "name a namespace" not in ran.err
+
+
+def test_a_server_that_fails_on_deployments_is_not_taken_for_a_lack_of_rights(cluster: Api):
+    cluster.lists[OURS] = 500
+    ran = plimsoll("doctor")
+    assert ran.code == 3
+    assert "500 Internal Server Error\n" in ran.err
 
 
 def test_a_cluster_that_does_not_answer_is_exit_code_3(tmp_path: Path):

@@ -68,6 +68,14 @@ def test_nodes_and_pods_that_may_not_be_listed_end_it_with_what_is_needed(api: A
         read_cluster()
 
 
+@pytest.mark.parametrize("path", ["/api/v1/nodes", "/apis/apps/v1/controllerrevisions"])
+def test_credentials_that_are_not_taken_end_it_with_what_helps(api: Api, path: str):
+    """Whatever they are asked for: no other list would be given for them."""
+    api.lists[path] = 401
+    with pytest.raises(ClusterUnreadable, match=f"{path}: 401 Unauthorized; .* sign in anew"):
+        read_cluster()
+
+
 def test_pinned_plans_and_learned_facts_are_found_in_their_config_maps(api: Api):
     labels = {"plimsoll.dev/deployment": "chat"}
     api.lists["/api/v1/configmaps"] = [

@@ -39,12 +39,15 @@ def doctor_command(
       plimsoll doctor chat -n team-a
       kubectl plimsoll doctor -o json
 
-    Exit codes: 0 nothing keeps anything from serving (there may be warnings), 2 something does, 3 it cannot be looked at.
+    Exit codes: 0 nothing keeps anything from serving (there may be warnings), 2 something does, 3 it cannot be looked at:
+    no cluster answers, it does not take your credentials, or you may list no LLMDeployments there.
     """
     from plimsoll.kube.examining import read_examined  # noqa: PLC0415 - the client loads for a second
 
     with reaching(context):
         examined = read_examined(context or None, namespace, time.time())
+    if examined.blind("deployments"):
+        raise _unlisted((examined.unseen or {})["deployments"], namespace)
     chosen = replace(_only(examined, name, namespace), config=inputs.config(config_file))
     diagnosis = diagnose(chosen)
     if output == "text":
@@ -54,13 +57,20 @@ def doctor_command(
     raise SystemExit(DOES_NOT_FIT if diagnosis.errors else FITS)
 
 
+def _unlisted(why: str, namespace: str | None) -> BadInput:
+    """Without the deployments there is nothing to judge, and no clean bill."""
+    cure = "list must be allowed" if namespace else "name a namespace that you may list: -n NAMESPACE"
+    forbidden = ": 403 " in why
+    return BadInput(f"{names.KIND}s cannot be listed: {why}" + (f"; {cure}" if forbidden else ""))
+
+
 def _only(examined: Examined, name: str | None, namespace: str | None) -> Examined:
     if name is None:
-        if namespace and not examined.deployments and not examined.blind("deployments"):
+        if namespace and not examined.deployments:
             note([f"namespace {namespace} holds no {names.KIND}, if there is such a namespace at all"])
         return examined
     found = tuple(one for one in examined.deployments if name_of(one) == name)
-    if not found and not examined.blind("deployments"):
+    if not found:
         there = sorted({name_of(one) for one in examined.deployments})
         near = get_close_matches(name, there, n=1)
         where = f"in namespace {namespace}" if namespace else "in any namespace"
@@ -75,14 +85,17 @@ def _print(diagnosis: Diagnosis, examined: Examined) -> None:
     warnings = len(diagnosis.found) - diagnosis.errors
     looked = ", ".join(
         many(len(items), thing)
-        for items, thing in (
-            (examined.nodes, "node"),
-            (examined.deployments, names.KIND),
-            (tuple(in_scope(examined, examined.pods)), "serving pod"),
+        for part, items, thing in (
+            ("nodes", examined.nodes, "node"),
+            ("deployments", examined.deployments, names.KIND),
+            ("pods", tuple(in_scope(examined, examined.pods)), "serving pod"),
         )
+        if not examined.blind(part)
     )
     if diagnosis.found:
         click.echo(f"{many(diagnosis.errors, 'error')}, {many(warnings, 'warning')} in {looked}")
+    elif diagnosis.unseen:
+        click.echo(f"nothing wrong was found in what could be seen: {looked}")
     else:
         click.echo(f"nothing is wrong with {looked}")
     note(f"not looked at: {one}" for one in diagnosis.unseen)

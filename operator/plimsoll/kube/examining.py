@@ -1,6 +1,6 @@
 """Reads a cluster once, for `plimsoll doctor`, with the rights of the person who asks.
 
-What that person may not list is left out and noted. Only a cluster that does not answer at all is an error.
+What that person may not list is left out and noted. Only a cluster that does not answer at all, or not to that person, is an error.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Look:
     ) -> Objects:
         space = self._namespace if kind.namespaced and not everywhere else None
         before = len(self._lister.notes)
-        found = self._lister.optional(kind.collection(space), "not looked at", selector, fields)
+        found = self._lister.optional(kind.collection(space), selector=selector, fields=fields)
         for note in self._lister.notes[before:]:
             # A kind that the cluster does not serve has no objects, so nothing is unseen.
             if ": 404 " not in note:

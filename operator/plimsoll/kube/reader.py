@@ -159,13 +159,14 @@ class Lister:
             ) from None
 
     def optional(
-        self, path: str, otherwise: str, selector: str | None = None, fields: str | None = None
+        self, path: str, otherwise: str = "", selector: str | None = None, fields: str | None = None
     ) -> Objects:
         """A list that a cluster may lack or forbid; then it is empty, and a note says so and what follows (`otherwise`)."""
         try:
             return self._pages(path, selector, fields)
         except ApiException as error:
-            self.notes.append(f"{path}: {error.status} {error.reason}; {otherwise}")
+            follows = f"; {otherwise}" if otherwise else ""
+            self.notes.append(f"{path}: {error.status} {error.reason}{follows}")
         return ()
 
     def served(self) -> Capabilities:
@@ -217,6 +218,11 @@ class Lister:
 
     def _get(self, path: str, query: list[tuple[str, object]]) -> dict[str, Any]:
         status, reason, text = call(self._client, "GET", path, query=query, timeout_seconds=self._timeout)
+        if status == 401:
+            # Whoever is not known can read nothing else either, so that no list is merely lacking.
+            raise ClusterUnreadable(
+                f"{path}: 401 {reason}; the cluster does not take your credentials: sign in anew"
+            )
         if not 200 <= status < 300:
             raise ApiException(status=status, reason=reason)
         page: dict[str, Any] = json.loads(text)
