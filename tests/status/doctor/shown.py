@@ -7,6 +7,7 @@ from typing import Any
 
 from plimsoll import names
 from plimsoll.api.crd import custom_resource_definition
+from plimsoll.facts.examined import Examined
 
 Object = dict[str, Any]
 NOW = 1_800_000_000.0
@@ -148,3 +149,18 @@ def old_crd() -> Object:
     del schema["properties"]["spec"]["properties"]["slo"]
     del schema["properties"]["spec"]["properties"]["model"]["properties"]["revision"]
     return found
+
+
+HEALTHY: Object = {
+    "nodes": (node(),),
+    "crds": (custom_resource_definition(),),
+    "leases": (lease(),),
+    "deployments": (deployment({"type": "Ready", "status": "True", "reason": "Serving"}),),
+    "workloads": (workload("Deployment", 1),),
+    "pods": (serving_pod(),),
+    "classes": (storage_class(default=True),),
+}
+
+
+def look(**others: Any) -> Examined:
+    return Examined(now=NOW, **{**HEALTHY, **others})

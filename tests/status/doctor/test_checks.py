@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from plimsoll import names
 from plimsoll.api.config import OperatorConfig
-from plimsoll.api.crd import custom_resource_definition
-from plimsoll.facts.examined import Examined
 from plimsoll.status.doctor.diagnosis import CHECKS, diagnose
 from tests.status.doctor.shown import (
     LABELS,
-    NOW,
     Object,
     claim,
     deployment,
@@ -21,6 +16,7 @@ from tests.status.doctor.shown import (
     event,
     held_back,
     lease,
+    look,
     node,
     old_crd,
     scaler,
@@ -32,22 +28,9 @@ from tests.status.doctor.shown import (
 )
 
 QUOTA = 'pods "chat-1a2b3c4d-x" is forbidden: exceeded quota: gpus, requested: pods=1, used: pods=1, limited: pods=1'
-HEALTHY: Object = {
-    "nodes": (node(),),
-    "crds": (custom_resource_definition(),),
-    "leases": (lease(),),
-    "deployments": (deployment({"type": "Ready", "status": "True", "reason": "Serving"}),),
-    "workloads": (workload("Deployment", 1),),
-    "pods": (serving_pod(),),
-    "classes": (storage_class(default=True),),
-}
 HELD_STILL = deployment({"type": "Ready", "status": "False", "reason": "Paused"})
 VOLUME = {"storage": {"weights": {"claim": {"name": "weights"}}}}
 KILLED = "Container engine failed startup probe, will be restarted"
-
-
-def look(**others: Any) -> Examined:
-    return Examined(now=NOW, **{**HEALTHY, **others})
 
 
 def serves_but(condition: Object) -> Object:

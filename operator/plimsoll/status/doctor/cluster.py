@@ -38,7 +38,7 @@ def crd(examined: Examined) -> Iterator[Found]:
 
 
 def operator(examined: Examined) -> Iterator[Found]:
-    """Checks that an operator runs: the Lease is renewed, or at least no resource has a status that is older than its spec."""
+    """Checks that an operator runs, by its Lease, and that it has looked at each resource in its present form."""
     behind = [one for one in examined.deployments if _behind(one)]
     if examined.blind("leases") or (not examined.leases and not behind):
         return
@@ -56,6 +56,7 @@ def operator(examined: Examined) -> Iterator[Found]:
     age = examined.now - seconds(spec.get("renewTime"))
     holder = spec.get("holderIdentity") or ""
     if holder and age <= STALE_SECONDS:
+        yield from _passed_over(examined, behind, str(metadata(lease).get("namespace")))
         return
     if not holder:
         message = "no operator runs: the last one gave its Lease back"
@@ -66,6 +67,44 @@ def operator(examined: Examined) -> Iterator[Found]:
         severity="error", about=about("Lease", lease), reason="OperatorDown", message=message + waits,
         remedy=f"kubectl -n {metadata(lease).get('namespace')} get pods,events",
     )  # fmt: skip
+
+
+def _passed_over(examined: Examined, behind: list[Object], home: str) -> Iterator[Found]:
+    """Deployments that an operator which acts has had the time to look at."""
+    acting = _some(sorted(filter(None, (_holder(examined, lease) for lease in examined.leases))))
+    log = f"kubectl -n {home} logs -l {names.LABEL_ROLE}={names.OPERATOR} --tail=100"
+    fresh = examined.now - STALE_SECONDS
+    stay = [one for one in behind if not metadata(one).get("deletionTimestamp")]
+    never = [
+        one for one in stay if not _looked_at(one) and seconds(metadata(one).get("creationTimestamp")) < fresh
+    ]
+    late = [one for one in stay if _looked_at(one) and 0 < _written(one) < fresh]
+    if never:
+        yield Found(
+            severity="error", about=f"{names.KIND} {_some_of(never)}", reason="NotLookedAt",
+            message=f"no operator has looked at {_some_of(never)}, though one acts: {acting}",
+            remedy=f"see whether `namespaces` of the chart's values leave the namespace out, else the operator's log: {log}",
+        )  # fmt: skip
+    if late:
+        yield Found(
+            severity="warning", about=f"{names.KIND} {_some_of(late)}", reason="OldStatus",
+            message=f"what is said of {_some_of(late)} is of an older spec, though an operator acts: {acting}",
+            remedy=f"see the operator's log: {log}",
+        )  # fmt: skip
+
+
+def _holder(examined: Examined, lease: Object) -> str:
+    """Who holds a Lease; empty where nobody does any more."""
+    spec = lease.get("spec") or {}
+    held = examined.now - seconds(spec.get("renewTime")) <= STALE_SECONDS
+    return str(spec.get("holderIdentity") or "") if held else ""
+
+
+def _written(deployment: Object) -> float:
+    """When anything but the status was last written, so that its spec is at least as old; 0 where nobody kept it."""
+    kept = metadata(deployment).get("managedFields") or ()
+    times = (seconds(one.get("time")) for one in kept if one.get("subresource") != "status")
+    return max(times, default=0.0)
 
 
 def nodes(examined: Examined) -> Iterator[Found]:
@@ -138,6 +177,11 @@ def _parsed(examined: Examined) -> dict[str, Node]:
 def _behind(deployment: Object) -> bool:
     status = deployment.get("status") or {}
     return status.get("observedGeneration") != metadata(deployment).get("generation")
+
+
+def _looked_at(deployment: Object) -> bool:
+    """Whether an operator ever said something of it."""
+    return "observedGeneration" in (deployment.get("status") or {})
 
 
 def _schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
