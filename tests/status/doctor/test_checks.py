@@ -30,6 +30,7 @@ from tests.status.doctor.shown import (
 QUOTA = 'pods "chat-1a2b3c4d-x" is forbidden: exceeded quota: gpus, requested: pods=1, used: pods=1, limited: pods=1'
 HELD_STILL = deployment({"type": "Ready", "status": "False", "reason": "Paused"})
 VOLUME = {"storage": {"weights": {"claim": {"name": "weights"}}}}
+CARD = {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}
 KILLED = "Container engine failed startup probe, will be restarted"
 
 
@@ -61,7 +62,7 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"nodes": (node(LABELS | {"nvidia.com/gpu.product": "NVIDIA-Z9"}),)}, "UnknownProduct", "NVIDIA-Z9", "nodeClasses",
     ),
     "a card without a driver": (
-        {"nodes": (node({"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, gpus=0),)},
+        {"nodes": (node(CARD, gpus=0),)},
         "NoDriver", "an NVIDIA card, but the node offers no nvidia.com/gpu: install the NVIDIA GPU operator", "device plugin",
     ),
     "no accelerators": ({"nodes": (node({}, gpus=0),)}, "NoAccelerators", "only run on CPUs", "nodeClasses"),
@@ -297,6 +298,14 @@ HARMLESS: dict[str, Object] = {
         "leases": (),
         "deployments": (deployment(**VOLUME),),
         "unseen": {"crds": "403", "leases": "403", "claims": "403"},
+    },
+    "a card whose devices may be given by claims that could not be read": {
+        "nodes": (node(CARD, gpus=0),),
+        "unseen": {"slices": "403"},
+    },
+    "nodes whose devices may be given by claims that could not be read": {
+        "nodes": (node({}, gpus=0),),
+        "unseen": {"slices": "403"},
     },
 }
 

@@ -110,10 +110,11 @@ def _written(deployment: Object) -> float:
 def nodes(examined: Examined) -> Iterator[Found]:
     """Nodes whose labels and devices contradict each other or leave something out, in one finding for all nodes with the same problem."""
     alike: dict[tuple[str, str], list[str]] = {}
+    unknown = examined.blind("slices")
     by_claim = {str((one.get("spec") or {}).get("nodeName")) for one in examined.slices}
     for node in _parsed(examined).values():
         for problem in node.problems:
-            if problem.reason is ProblemReason.NO_DRIVER and node.name in by_claim:
+            if problem.reason is ProblemReason.NO_DRIVER and (node.name in by_claim or unknown):
                 continue
             alike.setdefault((str(problem.reason), problem.message), []).append(node.name)
     for (reason, message), nodes_ in sorted(alike.items()):
@@ -137,7 +138,7 @@ def accelerators(examined: Examined) -> Iterator[Found]:
     """No node has an accelerator, and no other finding explains it."""
     parsed = _parsed(examined)
     seen = any(node.reading.devices or node.problems for node in parsed.values())
-    if parsed and not seen and not examined.slices:
+    if parsed and not seen and not examined.slices and not examined.blind("slices"):
         yield Found(
             severity="warning", about=f"{len(parsed)} nodes", reason="NoAccelerators",
             message="no node offers an accelerator: models can only run on CPUs here",
