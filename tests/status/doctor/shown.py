@@ -51,6 +51,7 @@ def serving_pod(name: str = "chat-1a2b3c4d-x", labels: Object | None = None, **s
     bound = {} if status.get("phase") == "Pending" else {"nodeName": "n1"}
     probe = {"startupProbe": {"periodSeconds": 10, "failureThreshold": 60}}
     return {
+        "kind": "Pod",
         "metadata": {
             "name": name,
             "namespace": "team",
@@ -105,12 +106,15 @@ def workload(kind: str = "Deployment", replicas: int = 0, *conditions: Object) -
     }
 
 
-def event(reason: str, message: str, kind: str, name: str) -> Object:
+def event(reason: str, message: str, kind: str, name: str, uid: str | None = None, **times: Any) -> Object:
+    """Of this very moment where no time is given."""
+    involved = {"kind": kind, "namespace": "team", "name": name} | ({"uid": uid} if uid else {})
     return {
         "reason": reason,
         "message": message,
-        "involvedObject": {"kind": kind, "namespace": "team", "name": name},
-    }
+        "involvedObject": involved,
+        "metadata": {"creationTimestamp": "2027-01-15T07:00:00Z"},
+    } | (times or {"lastTimestamp": RENEWED})
 
 
 def scaler(name: str = "load", target: tuple[str, str] = (names.KIND, "chat"), *conditions: Object) -> Object:

@@ -12,6 +12,7 @@ from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.kube.pod_seen import pod_seen, start_seconds
 from plimsoll.kube.refused import refusal_text, refused_pods
+from plimsoll.status.doctor.events import events_of, last_told
 from plimsoll.status.doctor.found import (
     Found,
     about,
@@ -38,6 +39,8 @@ HELD: Final = {
 }
 """Conditions under which a deployment serves, and does not follow its traffic or keep its promise; each with the status that says so."""
 MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+MOUNTING_SECONDS: Final = 300.0
+"""The kubelet says again about every two minutes that it cannot mount a volume; what it has not said for longer is over."""
 BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
 """Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
 SPIN_UP_SECONDS: Final = 10.0
@@ -127,9 +130,9 @@ def pods(examined: Examined) -> Iterator[Found]:
 def mounts(examined: Examined) -> Iterator[Found]:
     """Volumes that a node cannot give to a pod, which only events tell."""
     said = {
-        f"{one.get('namespace')}/{one.get('name')}": f"{event.get('reason')}: {event.get('message')}"
-        for event in examined.events
-        if event.get("reason") in MOUNTING and (one := event.get("involvedObject") or {})
+        key_of(item): f"{event.get('reason')}: {event.get('message')}"
+        for item, event in events_of(examined, in_scope(examined, examined.pods), MOUNTING)
+        if examined.now - last_told(event) <= MOUNTING_SECONDS
     }
     for item in in_scope(examined, examined.pods):
         if key_of(item) in said and pod_seen(dict(item)).stage is Stage.PULLING:
@@ -156,21 +159,20 @@ def probes(examined: Examined) -> Iterator[Found]:
 
 
 def _killed_by_probe(examined: Examined) -> dict[str, str]:
-    """What the kubelet said of pods whose engine it ended, by pod (namespace/name)."""
+    """What the kubelet said of pods whose engine it ended, by pod (namespace/name). What a pod has loaded since is no matter of its probe."""
     return {
-        f"{one.get('namespace')}/{one.get('name')}": str(event.get("message"))
-        for event in examined.events
-        if event.get("reason") == "Killing" and (one := event.get("involvedObject") or {})
+        key_of(item): str(event.get("message"))
+        for item, event in events_of(examined, in_scope(examined, examined.pods), ("Killing",))
         if "failed startup probe" in str(event.get("message"))
+        and last_told(event) >= (pod_seen(dict(item)).unready or 0.0)
     }
 
 
 def refusals(examined: Examined) -> Iterator[Found]:
     """Pods that were never made, by the Deployment's own condition, and for StatefulSets by events of their controller."""
     failed = {
-        (str(one.get("kind")), f"{one.get('namespace')}/{one.get('name')}"): str(event.get("message") or "")
-        for event in examined.events
-        if event.get("reason") == "FailedCreate" and (one := event.get("involvedObject") or {})
+        (str(item.get("kind")), key_of(item)): str(event.get("message") or "")
+        for item, event in events_of(examined, examined.workloads, ("FailedCreate",))
     }
     for item in in_scope(examined, examined.workloads):
         status, kind = item.get("status") or {}, str(item.get("kind"))
