@@ -127,6 +127,10 @@ def scaler(name: str = "load", target: tuple[str, str] = (names.KIND, "chat"), *
     }
 
 
+def scaled_object(*conditions: Object) -> Object:
+    return {**scaler("load", (names.KIND, "chat"), *conditions), "kind": "ScaledObject"}
+
+
 def claim(class_: str | None = None, name: str = "weights", phase: str = "Pending") -> Object:
     return {
         "metadata": {"name": name, "namespace": "team"},

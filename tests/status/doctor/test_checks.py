@@ -165,7 +165,7 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
             "autoscalers": (scaler("load", (names.KIND, "chat"), {"type": "ScalingActive", "status": "False", "reason": "FailedGetMetric", "message": "no metrics"}),),
             "deployments": (deployment(replicas=2),),
         },
-        "FailedGetMetric", "no metrics", "describe hpa load",
+        "FailedGetMetric", "no metrics", "describe horizontalpodautoscaler load",
     ),
     "a deployment that says so": (
         {"deployments": (deployment({"type": "Stalled", "status": "True", "reason": "DoesNotFit", "message": "too large"}),)},

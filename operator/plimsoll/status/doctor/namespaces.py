@@ -23,6 +23,13 @@ from plimsoll.status.doctor.found import (
 from plimsoll.status.scaler_words import on_children, set_replicas, several
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+FAILS: Final = {
+    "HorizontalPodAutoscaler": (("AbleToScale", "False"), ("ScalingActive", "False")),
+    "ScaledObject": (("Ready", "False"), ("Fallback", "True")),
+}
+"""By kind of autoscaler: its conditions that say how it works, each with the status that says that it does not."""
+AT_ZERO: Final = "ScalingDisabled"
+"""The reason of a HorizontalPodAutoscaler that rests, as the replicas were set to 0."""
 
 
 def claims(examined: Examined) -> Iterator[Found]:
@@ -149,12 +156,12 @@ def scalers_fail(examined: Examined) -> Iterator[Found]:
         aim = aim_of(str(item.get("kind")), item)
         if aim is None or aim.owner not in wanted:
             continue
-        for kind in ("AbleToScale", "ScalingActive"):
-            state = conditions(item).get(kind, {})
-            if state.get("status") == "False":
+        kind = str(item.get("kind"))
+        for told, ill in FAILS.get(kind, ()):
+            state = conditions(item).get(told, {})
+            if state.get("status") == ill and state.get("reason") != AT_ZERO:
                 yield Found(
-                    severity="warning", about=about(str(item.get("kind")), item),
-                    reason=str(state.get("reason") or kind),
-                    message=f"the autoscaler does not work: {state.get('message') or kind}",
-                    remedy=f"kubectl -n {metadata(item).get('namespace')} describe hpa {name_of(item)}",
+                    severity="warning", about=about(kind, item), reason=str(state.get("reason") or told),
+                    message=f"the autoscaler does not work: {state.get('message') or told}",
+                    remedy=f"kubectl -n {metadata(item).get('namespace')} describe {kind.lower()} {name_of(item)}",
                 )  # fmt: skip
