@@ -315,31 +315,6 @@ def test_what_is_as_it_may_be_is_not_spoken_of(others: Object) -> None:
     assert diagnose(look(**others)).found == ()
 
 
-def test_conditions_do_not_repeat_what_a_check_has_said() -> None:
-    pod = waiting("ImagePullBackOff", "not found")
-    alone = diagnose(look(pods=(pod,))).found
-    repeated = {
-        "type": "Ready",
-        "status": "False",
-        "reason": "StartFailed",
-        "message": f"0 of 1: {alone[0].message}",
-    }
-    assert diagnose(look(pods=(pod,), deployments=(deployment(repeated),))).found == alone
-
-
-def test_a_deployment_that_is_held_says_so_beside_what_is_wrong_with_its_pod() -> None:
-    """The cure of the pod reaches no pod before the other is done."""
-    pod = waiting("ImagePullBackOff", "not found")
-    (wrong,) = diagnose(look(pods=(pod,))).found
-    held = deployment(
-        {"type": "Ready", "status": "False", "reason": "Paused", "message": f"paused; {wrong.message}"}
-    )
-    assert [one.reason for one in diagnose(look(pods=(pod,), deployments=(held,))).found] == [
-        "ImagePull",
-        "Paused",
-    ]
-
-
 WARNED = (
     "an autoscaler without replicas",
     "two autoscalers",

@@ -44,5 +44,10 @@ def diagnose(examined: Examined) -> Diagnosis:
 
 
 def _repeats(one: Found, others: list[Found]) -> bool:
+    """Whether another finding in the same namespace says it too; a warning does not say that something is kept from serving."""
     namespace = one.about.removeprefix(f"{names.KIND} ").partition("/")[0]
-    return any(other.message in one.message for other in others if f" {namespace}/" in f"{other.about}")
+    return any(
+        other.message in one.message
+        for other in others
+        if f" {namespace}/" in other.about and (other.severity == "error" or one.severity == "warning")
+    )
