@@ -114,6 +114,16 @@ def test_where_nothing_was_decided_it_is_said(cluster: Api) -> None:
     assert "nothing was decided" in plimsoll("history", "chat").out
 
 
+@pytest.mark.parametrize("name", ["team-a/chat", "chat,x=y", "", "a" * 64])
+def test_what_can_be_no_name_is_said_of_the_name_and_asked_of_no_cluster(cluster: Api, name: str) -> None:
+    """In a selector it is a bad request, or another request than was meant."""
+    ran = plimsoll("history", name)
+    assert (ran.code, ran.out) == (3, "")
+    assert f"NAME: {name!r} is no name of an LLMDeployment" in ran.err
+    assert "-n NAMESPACE" in ran.err
+    assert cluster.asked == []
+
+
 def test_a_name_that_is_not_there_is_an_error_that_says_so(cluster: Api) -> None:
     cluster.lists["/api/v1/namespaces/team-b/configmaps"] = []
     ran = plimsoll("history", "nobody", "-n", "team-b")

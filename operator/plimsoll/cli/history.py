@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 from rich.console import RenderableType
 
 from plimsoll import names
+from plimsoll.api.base import DNS_LABEL
 from plimsoll.cli.drawing import facts, show, table
 from plimsoll.cli.errors import BadInput, printable
 from plimsoll.cli.output import output_option, print_data
@@ -34,6 +36,11 @@ def history_command(*, name: str, namespace: str | None, context: str, output: s
       plimsoll history chat -n team-a
       kubectl plimsoll history chat -o json
     """
+    if len(name) > names.LABEL_MAX or not re.fullmatch(DNS_LABEL, name):
+        raise BadInput(
+            f"NAME: {name!r} is no name of an {names.KIND}, which is up to {names.LABEL_MAX} small letters, digits and '-'; "
+            "its namespace is named by -n NAMESPACE"
+        )
     from plimsoll.kube.remembered import read_kept  # noqa: PLC0415 - the client loads for a second
 
     with reaching(context):
