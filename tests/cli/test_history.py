@@ -61,6 +61,8 @@ def test_a_pause_is_told_with_what_ends_it(cluster: Api) -> None:
     said = " ".join(plimsoll("history", "chat").out.split())
     assert "since 2027-01-15T08:00:00Z: retunes failed repeatedly" in said
     assert f"a new value of the annotation {names.ANNOTATION_RESET} lets it try again" in said
+    (found,) = json.loads(plimsoll("history", "chat", "-o", "json").out).values()
+    assert found["pausedAt"] == "2027-01-15T08:00:00Z"
 
 
 @pytest.mark.parametrize("what", ["watermark", "watermark on tp1 on H100-SXM-80GB", None])
@@ -81,6 +83,7 @@ def test_programs_get_the_same_as_data(cluster: Api) -> None:
     ran = plimsoll("history", "chat", "-o", "json")
     (found,) = json.loads(ran.out).values()
     assert found["replicas"] == 4
+    assert found["pausedAt"] is None
     assert found["decisions"][0]["reason"] == "LoadRose"
     assert found["decisions"][0]["at"] == "2027-01-15T08:01:00Z"
 

@@ -92,10 +92,11 @@ def _parts(key: str, record: Record | None) -> Iterator[RenderableType]:
 
 def _data(record: Record | None) -> dict[str, Any]:
     if record is None:
-        return {"replicas": None, "decisions": [], "retune": None, "retunes": []}
-    step = record.retune.step
+        return {"replicas": None, "pausedAt": None, "decisions": [], "retune": None, "retunes": []}
+    step, paused_at = record.retune.step, record.retune.paused_at
     return {
         "replicas": record.replicas,
+        "pausedAt": None if paused_at is None else timestamp(paused_at),
         "decisions": [_act(act) for act in record.acts],
         "retune": None if step is None else step_of(step).to_dict(),
         "retunes": [one.to_dict() for one in retunes_of(record.retune)],
