@@ -23,6 +23,8 @@ from plimsoll.status.doctor.found import (
 from plimsoll.status.scaler_words import on_children, set_replicas, several
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+OF_ALL: Final = frozenset({"NotTerminating", "NotBestEffort"})
+"""Scopes of quotas in which all serving pods are, as they have no deadline and request cores and memory."""
 FAILS: Final = {
     "HorizontalPodAutoscaler": (("AbleToScale", "False"), ("ScalingActive", "False")),
     "ScaledObject": (("Ready", "False"), ("Fallback", "True")),
@@ -96,7 +98,7 @@ def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def quotas(examined: Examined) -> Iterator[Found]:
     """Quotas of devices or pods that are used up, whether or not anything has been refused for them yet."""
     for quota in examined.quotas:
-        if metadata(quota).get("namespace") not in spaces(examined):
+        if metadata(quota).get("namespace") not in spaces(examined) or _scopes(quota) - OF_ALL:
             continue
         status = quota.get("status") or {}
         used = status.get("used") or {}
@@ -111,6 +113,13 @@ def quotas(examined: Examined) -> Iterator[Found]:
                 message=f"it is used up: {', '.join(full)}; no further replica can start in the namespace",
                 remedy="raise the quota, or end something else in the namespace",
             )  # fmt: skip
+
+
+def _scopes(quota: Object) -> set[str]:
+    """What pods must be to count in a quota."""
+    spec = quota.get("spec") or {}
+    chosen = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return {*(spec.get("scopes") or ()), *(str(one.get("scopeName")) for one in chosen)}
 
 
 def _counts(name: str) -> bool:
