@@ -48,6 +48,22 @@ def test_deployments_that_nobody_looks_at_are_one_finding_that_names_each_operat
     assert found.message.endswith("though one acts: pod-a, pod-b")
 
 
+def test_a_deployment_that_nobody_looks_at_is_told_too_where_leases_may_not_be_read() -> None:
+    """As by a member of a team, who sees its status and not who acts."""
+    forbidden: Object = {"leases": (), "unseen": {"leases": "403"}, "pods": (), "workloads": ()}
+    (found,) = diagnose(look(deployments=(new(),), **forbidden)).found
+    assert (found.severity, found.reason) == ("error", "NotLookedAt")
+    assert found.message == "no operator has looked at team/chat, and whether one acts could not be seen"
+    assert "`namespaces` of the chart" in found.remedy
+    assert "kubectl get lease -A" in found.remedy
+    assert diagnose(look(deployments=(new(JUST_NOW),), **forbidden)).found == ()
+
+
+def test_an_operator_that_has_just_left_does_not_hide_another_that_acts() -> None:
+    left: Object = {**lease("", JUST_NOW), "metadata": {"name": "plimsoll-operator", "namespace": "old"}}
+    assert diagnose(look(leases=(left, lease("pod-a", "2027-01-15T07:59:20Z")))).found == ()
+
+
 def test_a_deployment_is_given_time_to_be_looked_at_and_one_that_goes_need_not_be() -> None:
     written = ({"time": LONG_AGO},)
     for one in (new(JUST_NOW), new(deletionTimestamp=LONG_AGO, managedFields=written)):
@@ -57,7 +73,7 @@ def test_a_deployment_is_given_time_to_be_looked_at_and_one_that_goes_need_not_b
 def test_a_spec_that_was_written_long_ago_and_is_newer_than_its_status_is_a_warning() -> None:
     (found,) = diagnose(look(deployments=(edited({"time": LONG_AGO}),))).found
     assert (found.severity, found.about, found.reason) == ("warning", "LLMDeployment team/chat", "OldStatus")
-    assert found.message == "what is said of team/chat is of an older spec, though an operator acts: pod-a"
+    assert found.message == "no operator has looked at the present spec of team/chat, though one acts: pod-a"
     assert "kubectl -n plimsoll logs" in found.remedy
 
 

@@ -40,9 +40,12 @@ def crd(examined: Examined) -> Iterator[Found]:
 def operator(examined: Examined) -> Iterator[Found]:
     """Checks that an operator runs, by its Lease, and that it has looked at each resource in its present form."""
     behind = [one for one in examined.deployments if _behind(one)]
-    if examined.blind("leases") or (not examined.leases and not behind):
-        return
-    if not examined.leases:
+    acting = [one for one in examined.leases if _held(examined, one)]
+    if acting or examined.blind("leases"):
+        yield from _passed_over(examined, behind, acting)
+    elif examined.leases:
+        yield _down(examined, behind)
+    elif behind:
         message = (
             f"no operator has taken its Lease {names.LEASE}, and nobody has looked at {_some_of(behind)}"
         )
@@ -50,29 +53,42 @@ def operator(examined: Examined) -> Iterator[Found]:
             severity="error", about=f"Lease {names.LEASE}", reason="NoOperator", message=message,
             remedy="install the operator: helm install plimsoll charts/plimsoll",
         )  # fmt: skip
-        return
-    lease = max(examined.leases, key=lambda one: seconds((one.get("spec") or {}).get("renewTime")))
+
+
+def _held(examined: Examined, lease: Object) -> bool:
     spec = lease.get("spec") or {}
-    age = examined.now - seconds(spec.get("renewTime"))
-    holder = spec.get("holderIdentity") or ""
-    if holder and age <= STALE_SECONDS:
-        yield from _passed_over(examined, behind, str(metadata(lease).get("namespace")))
-        return
+    return bool(spec.get("holderIdentity")) and examined.now - _renewed(lease) <= STALE_SECONDS
+
+
+def _renewed(lease: Object) -> float:
+    return seconds((lease.get("spec") or {}).get("renewTime"))
+
+
+def _down(examined: Examined, behind: list[Object]) -> Found:
+    """Of Leases that nobody holds any more, the one that was held last."""
+    lease = max(examined.leases, key=_renewed)
+    holder = (lease.get("spec") or {}).get("holderIdentity")
     if not holder:
         message = "no operator runs: the last one gave its Lease back"
     else:
+        age = examined.now - _renewed(lease)
         message = f"no operator runs: {holder} renewed its Lease {age:.0f} s ago for the last time"
     waits = f"; {_some_of(behind)} wait" if behind else ""
-    yield Found(
+    return Found(
         severity="error", about=about("Lease", lease), reason="OperatorDown", message=message + waits,
         remedy=f"kubectl -n {metadata(lease).get('namespace')} get pods,events",
     )  # fmt: skip
 
 
-def _passed_over(examined: Examined, behind: list[Object], home: str) -> Iterator[Found]:
-    """Deployments that an operator which acts has had the time to look at."""
-    acting = _some(sorted(filter(None, (_holder(examined, lease) for lease in examined.leases))))
-    log = f"kubectl -n {home} logs -l {names.LABEL_ROLE}={names.OPERATOR} --tail=100"
+def _passed_over(examined: Examined, behind: list[Object], acting: list[Object]) -> Iterator[Found]:
+    """Deployments that an operator has had the time to look at. Whoever may read no Leases does not see whether one acts."""
+    if acting:
+        who = f"though one acts: {_some(sorted(str(one['spec']['holderIdentity']) for one in acting))}"
+        home = metadata(acting[0]).get("namespace")
+        more = f"the operator's log: kubectl -n {home} logs -l {names.LABEL_ROLE}={names.OPERATOR} --tail=100"
+    else:
+        who = "and whether one acts could not be seen"
+        more = f"who acts: kubectl get lease -A --field-selector=metadata.name={names.LEASE}"
     fresh = examined.now - STALE_SECONDS
     stay = [one for one in behind if not metadata(one).get("deletionTimestamp")]
     never = [
@@ -82,22 +98,15 @@ def _passed_over(examined: Examined, behind: list[Object], home: str) -> Iterato
     if never:
         yield Found(
             severity="error", about=f"{names.KIND} {_some_of(never)}", reason="NotLookedAt",
-            message=f"no operator has looked at {_some_of(never)}, though one acts: {acting}",
-            remedy=f"see whether `namespaces` of the chart's values leave the namespace out, else the operator's log: {log}",
+            message=f"no operator has looked at {_some_of(never)}, {who}",
+            remedy=f"see whether `namespaces` of the chart's values leave the namespace out, else {more}",
         )  # fmt: skip
     if late:
         yield Found(
             severity="warning", about=f"{names.KIND} {_some_of(late)}", reason="OldStatus",
-            message=f"what is said of {_some_of(late)} is of an older spec, though an operator acts: {acting}",
-            remedy=f"see the operator's log: {log}",
+            message=f"no operator has looked at the present spec of {_some_of(late)}, {who}",
+            remedy=f"see {more}",
         )  # fmt: skip
-
-
-def _holder(examined: Examined, lease: Object) -> str:
-    """Who holds a Lease; empty where nobody does any more."""
-    spec = lease.get("spec") or {}
-    held = examined.now - seconds(spec.get("renewTime")) <= STALE_SECONDS
-    return str(spec.get("holderIdentity") or "") if held else ""
 
 
 def _written(deployment: Object) -> float:
