@@ -33,6 +33,16 @@ class Devices(NamedTuple):
     """Device files of GPUs that are missing or that this user may not open."""
     hiding: str = ""
     """Variables that hide GPUs which are here, as NAME=VALUE."""
+    failed: tuple[str, ...] = ()
+    """A sentence for each GPU that is here and broken."""
+    unknown: int = 0
+    """GPUs that are here and of which the driver does not say what they are."""
 
     def told(self) -> dict[str, object]:
-        return {"gpus": [gpu.told() for gpu in self.gpus], "driver": self.driver, "nvlink": self.nvlink}
+        return {
+            "gpus": [gpu.told() for gpu in self.gpus],
+            "failed": list(self.failed),
+            "unknown": self.unknown,
+            "driver": self.driver,
+            "nvlink": self.nvlink,
+        }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from plimsoll_runtime.amd import amd_devices
 from plimsoll_runtime.gpus import Devices, Gpu
@@ -12,10 +13,23 @@ from plimsoll_runtime.gpus import Devices, Gpu
 LIBRARY = "libnvidia-ml.so.1"
 _TEXT = 96
 _NVLINK, _OK, _UNKNOWN = 2, 0, 6
+_BROKEN = {
+    8: "INSUFFICIENT_POWER",
+    11: "IRQ_ISSUE",
+    15: "GPU_IS_LOST",
+    16: "RESET_REQUIRED",
+    999: "UNKNOWN",
+}
+"""Answers of a GPU that no program can use before somebody sees to it; UNKNOWN is also what one says that was lost before the driver looked.
+Others say nothing of it: one that shares the machine's memory does not support the question, one of somebody else's does not permit it."""
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 
 
 class NvmlError(Exception):
-    pass
+    def __init__(self, name: str, code: int) -> None:
+        super().__init__(f"{name} answers {code}")
+        self.code = code
 
 
 class _Memory(ctypes.Structure):
@@ -38,14 +52,18 @@ def nvidia_devices(library: Any) -> Devices:
     """`library` is NVML, or what behaves like it."""
     _call(library.nvmlInit_v2)
     try:
-        whole = _handles(library)
-        parts = [part for handle in whole for part in _parts(library, handle)]
-        chosen = parts or whole
+        refused: list[tuple[int, int]] = []
+        whole = list(_answered(enumerate(range(_count(library))), partial(_handle, library), refused))
+        parts = [(place, part) for place, handle in whole for part in _parts(library, handle)]
+        gpus = [gpu for _, gpu in _answered(parts or whole, partial(_gpu, library), refused)]
+        broken = [(place, code) for place, code in refused if code in _BROKEN]
         return Devices(
-            gpus=tuple(_gpu(library, handle) for handle in chosen),
+            gpus=tuple(gpus),
             driver=_text(library.nvmlSystemGetDriverVersion),
-            nvlink=None if parts or len(whole) < 2 else _all_linked(library, whole),
+            nvlink=None if parts or len(whole) < 2 else _all_linked(library, [one for _, one in whole]),
             cuda=_cuda(library),
+            failed=tuple(f"GPU {place} does not answer: {_BROKEN[code]} ({code})" for place, code in broken),
+            unknown=len(refused) - len(broken),
         )
     finally:
         library.nvmlShutdown()
@@ -54,7 +72,7 @@ def nvidia_devices(library: Any) -> Devices:
 def _call(function: Any, *arguments: Any) -> None:
     code = function(*arguments)
     if code != _OK:
-        raise NvmlError(f"{getattr(function, '__name__', 'nvml')} answers {code}")
+        raise NvmlError(getattr(function, "__name__", "nvml"), code)
 
 
 def _text(function: Any, *arguments: Any) -> str:
@@ -63,15 +81,27 @@ def _text(function: Any, *arguments: Any) -> str:
     return buffer.value.decode(errors="replace")
 
 
-def _handles(library: Any) -> list[ctypes.c_void_p]:
+def _answered(
+    devices: Iterable[tuple[int, _A]], ask: Callable[[_A], _B], refused: list[tuple[int, int]]
+) -> Iterator[tuple[int, _B]]:
+    """What each device answers, by its place. One that answers an error goes to `refused` with its code, and hides none of the others."""
+    for place, device in devices:
+        try:
+            yield place, ask(device)
+        except NvmlError as error:  # noqa: PERF203 - there are eight of them
+            refused.append((place, error.code))
+
+
+def _count(library: Any) -> int:
     count = ctypes.c_uint()
     _call(library.nvmlDeviceGetCount_v2, ctypes.byref(count))
-    found = []
-    for index in range(count.value):
-        handle = ctypes.c_void_p()
-        _call(library.nvmlDeviceGetHandleByIndex_v2, ctypes.c_uint(index), ctypes.byref(handle))
-        found.append(handle)
-    return found
+    return count.value
+
+
+def _handle(library: Any, index: int) -> ctypes.c_void_p:
+    handle = ctypes.c_void_p()
+    _call(library.nvmlDeviceGetHandleByIndex_v2, ctypes.c_uint(index), ctypes.byref(handle))
+    return handle
 
 
 def _parts(library: Any, handle: ctypes.c_void_p) -> Iterator[ctypes.c_void_p]:

@@ -21,6 +21,7 @@ from plimsoll_runtime.failure import FULL_DISK, Failure, Warned
 from plimsoll_runtime.gpus import Devices
 from plimsoll_runtime.remedies import (
     ASK_FOR_GPUS,
+    CORDON_THE_NODE,
     FREE_THE_GPU,
     LARGER_DISK,
     LARGER_SHARED_MEMORY,
@@ -244,12 +245,18 @@ def _gpu_misfits(need: Need, devices: Devices) -> list[Failure]:
         shut = ", ".join(devices.shut)
         message = f"this container sees GPUs of AMD's, and {shut} are not in it or not its user's to open"
         found.append(Failure("Driver", message, OPEN_THE_DEVICES))
-    if need.gpus is not None and len(gpus) < need.gpus:
-        message = f"the plan needs {need.gpus} GPUs, and this container sees {len(gpus)}"
+    usable = len(gpus) + devices.unknown
+    if need.gpus is not None and devices.failed and usable < need.gpus:
+        found.append(Failure("GpuFault", "; ".join(devices.failed), CORDON_THE_NODE))
+    here = usable + len(devices.failed)
+    if need.gpus is not None and here < need.gpus:
+        message = f"the plan needs {need.gpus} GPUs, and this container sees {here}"
         if devices.hiding:
             message += f", since it is told {devices.hiding}"
         found.append(Failure("TooFewGpus", message, SHOW_THE_GPUS if devices.hiding else ASK_FOR_GPUS))
-    for place, gpu in enumerate(gpus[: need.gpus]):
+    # Any of those that are not known may be among the first ones, which the engine takes.
+    judged = gpus if need.gpus is None else gpus[: max(0, need.gpus - devices.unknown)]
+    for place, gpu in enumerate(judged):
         about = f"GPU {place} ({gpu.name})"
         if need.product is not None and not _same(need.product, gpu.name):
             message = f"{about} is not the {need.product} that the plan counts on"

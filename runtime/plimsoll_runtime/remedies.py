@@ -8,6 +8,7 @@ OPEN_THE_DEVICES = (
     "let the node's device plugin bring all of them, and the pod be of the group that owns them on the node (ls -ln): "
     "spec.podPatches at /spec/securityContext/supplementalGroups"
 )
+CORDON_THE_NODE = "cordon the node (kubectl cordon) until nvidia-smi there shows this GPU again; dmesg may say why it does not"
 FREE_THE_GPU = "end what else uses this GPU (nvidia-smi on the node), or lower spec.memory.utilizationPercent"
 LARGER_SHARED_MEMORY = (
     "a larger memory-backed volume at /dev/shm (spec.podPatches); Kubernetes gives 64 MiB without one"
