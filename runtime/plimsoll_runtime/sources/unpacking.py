@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from plimsoll_runtime.sources.download import of_disk, room
+from plimsoll_runtime.sources.links import Links
 from plimsoll_runtime.sources.listing import File
 from plimsoll_runtime.sources.trouble import ANEW, Stopped, failed
 
@@ -41,8 +42,10 @@ def unpack(archives: Path, into: Path, stopped: Callable[[], bool]) -> tuple[Fil
 
     try:
         half.mkdir()
+        links = Links()
         for archive in packed:
-            _unpack(archive, half, look)
+            _unpack(archive, half, links, look)
+        links.become_files(half, look)
         _move(half, into)
     except OSError as error:
         shutil.rmtree(half, ignore_errors=True)
@@ -59,12 +62,12 @@ def unpack(archives: Path, into: Path, stopped: Callable[[], bool]) -> tuple[Fil
     )
 
 
-def _unpack(archive: Path, into: Path, look: Callable[[], None]) -> None:
+def _unpack(archive: Path, into: Path, links: Links, look: Callable[[], None]) -> None:
     try:
         with opened(archive) as tar:
             for member in tar:
                 look()
-                _place(tar, member, into, look)
+                _place(tar, member, into, links, look)
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise failed("BadCheckpoint", f"a layer is no archive that can be read: {error}", ANEW) from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
@@ -96,13 +99,16 @@ def opened(archive: Path) -> Iterator[tarfile.TarFile]:
         yield tar
 
 
-def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path, look: Callable[[], None]) -> None:
-    name = inside(member.name)
+def _place(
+    tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path, links: Links, look: Callable[[], None]
+) -> None:
+    name = _real(inside(member.name), links)
     if not name:
         return
-    folder, last = into / Path(name).parent, Path(name).name
+    folder, _, last = name.rpartition("/")
     if last == _ALL_GONE:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(into / folder, ignore_errors=True)
+        links.forget_below(folder)
         return
     if last.startswith(_GONE):
         gone = inside(last[len(_GONE) :])
@@ -110,18 +116,33 @@ def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path, look: Call
             raise failed(
                 "BadCheckpoint", f"a layer deletes {name[:200]!r}, which is no file of the model", ANEW
             )
-        _remove(folder / gone)
+        _clear(into, f"{folder}/{gone}".lstrip("/"), links)
         return
     if member.isdir():
+        links.forget(name)
         return  # made with the files in it
-    if member.islnk() or member.issym():
-        target = inside(member.linkname if member.islnk() else str(Path(name).parent / member.linkname))
-        _copy_of(into / target if target else None, into / name)
+    if member.issym():
+        target = member.linkname if member.linkname.startswith("/") else f"{folder}/{member.linkname}"
+        _clear(into, name, links)
+        links.put(name, inside(target))
+        return
+    if member.islnk():
+        _link(_real(inside(member.linkname), links), name, into, links)
         return
     source = tar.extractfile(member) if member.isfile() else None
     if source is not None:
         with source:
+            _clear(into, name, links)
             _write(source, into / name, look)
+
+
+def _real(name: str, links: Links) -> str:
+    """Where an entry is put: links to folders are followed, and one that is there by this very name is replaced."""
+    folder, _, last = name.rpartition("/")
+    followed = links.followed(folder)
+    if followed is None:
+        raise failed("BadCheckpoint", f"a layer has {name[:200]!r} behind a link without an end", ANEW)
+    return f"{followed}/{last}".lstrip("/")
 
 
 def inside(name: str) -> str:
@@ -132,26 +153,32 @@ def inside(name: str) -> str:
     return "" if clean == ["."] else "/".join(clean)
 
 
-def _copy_of(target: Path | None, file: Path) -> None:
-    """Links become files: what they point at may not be there at the other end of a mount."""
-    if target is None or target == file or not target.is_file():
+def _link(target: str, name: str, into: Path, links: Links) -> None:
+    """Another name of a file."""
+    if target == name:
         return
-    _remove(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    os.link(target, file)
+    _clear(into, name, links)
+    if not (into / target).is_file():
+        links.put(name, target)  # a link of its own, or not there yet
+        return
+    (into / name).parent.mkdir(parents=True, exist_ok=True)
+    os.link(into / target, into / name)
 
 
 def _write(source: IO[bytes], file: Path, look: Callable[[], None]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    _remove(file)
     with file.open("wb") as target:
         while piece := source.read(CHUNK):
             look()
             target.write(piece)
 
 
-def _remove(file: Path) -> None:
-    if file.is_dir() and not file.is_symlink():
+def _clear(into: Path, name: str, links: Links) -> None:
+    """Takes away what earlier entries put at a name."""
+    links.forget(name)
+    links.forget_below(name)
+    file = into / name
+    if file.is_dir():
         shutil.rmtree(file, ignore_errors=True)
     else:
         with contextlib.suppress(FileNotFoundError):
