@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plimsoll_runtime.sources.fetch import store_of
-from plimsoll_runtime.sources.lease import Lease
+from plimsoll_runtime.sources.lease import Lease, node
 from plimsoll_runtime.sources.listing import Listing
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.hub_site import HubSite, Repository
@@ -92,6 +93,93 @@ def test_a_place_that_another_put_away_first_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.rename", comes_too_late)
     with Lease(tmp_path / "lock", gone=-1.0) as one:
         assert one.take()
+
+
+ELSEWHERE = json.dumps({"owner": "x", "node": "elsewhere", "beat": 1})
+UNREADABLE = [errno.EIO, errno.EACCES, errno.ESTALE]
+
+
+@pytest.fixture
+def now(monkeypatch) -> list[float]:
+    """The clock of whoever waits."""
+    now = [1000.0]
+    monkeypatch.setattr("plimsoll_runtime.sources.lease.time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def broken(monkeypatch) -> list[int]:
+    """Errors that the next looks into a place meet, the last of the list first."""
+    errors: list[int] = []
+    read = Path.read_text
+
+    def refused(file: Path, *about: Any, **named: Any) -> str:
+        if errors and file.name.startswith("lock"):
+            number = errors.pop()
+            raise OSError(number, os.strerror(number), str(file))
+        return read(file, *about, **named)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    return errors
+
+
+@pytest.mark.parametrize("number", UNREADABLE)
+def test_a_place_that_cannot_be_read_for_a_moment_is_still_its_owner_s(tmp_path, now, broken, number):
+    """It was put away at once, and the model fetched twice."""
+    lock = tmp_path / "lock"
+    lock.write_text(ELSEWHERE)
+    one = Lease(lock, gone=45.0)
+    for wait, unreadable in ((0, True), (30, False), (30, True), (14, True)):
+        now[0] += wait
+        broken[:] = [number] if unreadable else []
+        assert not one.take()
+    assert lock.read_text() == ELSEWHERE
+    now[0] += 2
+    broken[:] = [number]
+    with one:
+        assert one.take(), "45 s after the last change that could be read, whatever else could not"
+
+
+@pytest.mark.parametrize("number", UNREADABLE)
+def test_a_place_that_can_never_be_read_is_told(tmp_path, now, broken, number):
+    (tmp_path / "lock").write_text(ELSEWHERE)
+    broken[:] = [number] * 4
+    with Lease(tmp_path / "lock", gone=45.0) as one:
+        assert not one.take()
+        now[0] += 44
+        assert not one.take()
+        now[0] += 2
+        with pytest.raises(OSError, match=os.strerror(number)):
+            one.take()
+
+
+def test_a_place_that_can_be_read_only_when_it_is_put_away_is_given_back(tmp_path, now, broken):
+    (tmp_path / "lock").write_text(ELSEWHERE)
+    broken[:] = [errno.EIO] * 2
+    one = Lease(tmp_path / "lock", gone=45.0)
+    assert not one.take()
+    now[0] += 46
+    assert not one.take()
+    assert (tmp_path / "lock").read_text() == ELSEWHERE
+
+
+def test_a_place_that_is_there_and_is_not_is_tried_no_more_than_twice_at_a_time(tmp_path, monkeypatch):
+    """Nodes of a network file system may see a name and no file for a while."""
+
+    def is_there(*_: object) -> int:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+    monkeypatch.setattr("plimsoll_runtime.sources.lease.os.open", is_there)
+    assert not Lease(tmp_path / "lock").take()
+
+
+def test_whoever_waits_for_a_place_that_cannot_be_read_just_now_goes_on_waiting(hub, tmp_path, broken):
+    lock = store_of(f"hf://{NAME}", tmp_path).lock
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps({"owner": "dead", "node": node()}))
+    broken[:] = [errno.EIO] * 2  # for who has it, and how far that one is
+    assert files_of(get(hub, tmp_path).path) == WANTED
+    assert broken == []
 
 
 @pytest.mark.parametrize(

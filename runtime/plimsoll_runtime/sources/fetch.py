@@ -116,7 +116,10 @@ def _kept(store: Store, asked: str | None, load_format: str | None) -> Fetched |
 
 
 def _wait(lease: Lease, told: Told) -> None:
-    owner = lease.owner()
+    try:
+        owner = lease.owner()
+    except OSError:  # it tells no progress for now
+        owner = None
     if owner is not None and owner.done is not None and owner.of:
         told.progress(owner.done, owner.of)
     if pause(told, 1.0):

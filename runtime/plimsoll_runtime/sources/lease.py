@@ -40,7 +40,7 @@ class Lease:
         self._own = uuid.uuid4().hex
         self._number: int | None = None
         self._seen: str | None = None
-        self._since = 0.0
+        self._since: float | None = None
         self._lock = threading.Lock()
         self._count, self._done, self._of = 0, 0, 0
         self._ended = threading.Event()
@@ -49,10 +49,12 @@ class Lease:
     def take(self) -> bool:
         """Takes the lease if nobody has it; false while somebody else does. Raises OSError where it may not be written."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._number = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        except FileExistsError:
-            return self._is_gone() and self._put_away() and self.take()
+        number = self._made()
+        if number is None and self._is_gone() and self._put_away():
+            number = self._made()
+        if number is None:
+            return False
+        self._number = number
         with contextlib.suppress(OSError):  # a file system without them
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._write()
@@ -61,10 +63,10 @@ class Lease:
         return True
 
     def owner(self) -> Owner | None:
-        """Who has the lease; None where nobody does."""
+        """Who has the lease; None where nobody does. Raises OSError where that cannot be read now."""
         try:
             text = self._file.read_text(encoding="utf-8", errors="replace")
-        except OSError:
+        except FileNotFoundError:
             return None
         return owner_of(text)
 
@@ -108,8 +110,21 @@ class Lease:
             os.pwrite(self._number, text + b" " * max(0, 512 - len(text)), 0)
             os.fsync(self._number)
 
+    def _made(self) -> int | None:
+        """The lease's file, newly made; None where there is one."""
+        try:
+            return os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            return None
+
     def _is_gone(self) -> bool:
-        owner, now = self.owner(), time.monotonic()
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        try:
+            owner = self.owner()
+        except OSError:  # that is no news of its owner; `_put_away` tells what lasts
+            return now - self._since > self._gone
         if owner is None:
             return True
         if owner.text != self._seen:
@@ -139,7 +154,7 @@ class Lease:
             return True  # somebody else was first
         try:
             text = aside.read_text(encoding="utf-8", errors="replace")
-            if self._seen is not None and text != self._seen:
+            if text != self._seen:
                 with contextlib.suppress(OSError):
                     os.link(aside, self._file)
                 return False
