@@ -21,6 +21,11 @@ LEAST_SECRET = 6
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 """Errors of the system where a folder could be written if there were room."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL|REGISTRY_AUTH")
+_USERINFO = re.compile(r"://(?=([^/:\s]*:([^@\s]+)@))(?=([^/:\s]*:(\S+)@))")
+"""A name and a password within an address, up to the first @ and up to the last: before the first where there are more addresses, and
+before the last where the password holds one."""
+_DIVIDERS = re.compile(r"[/?#@]")
+"""Where programs that are given an address cut a password that is not escaped, before they quote a part of it."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -88,6 +93,9 @@ def plain_text(text: str) -> str:
 def scrubbed(failure: Failure, environment: Mapping[str, str]) -> Failure:
     """The failure without values of the environment that are secret, as an error may quote an address or an argument with one in it."""
     kept = [value for name, value in environment.items() if _SECRET.search(name)]
+    for value in environment.values():
+        for found in _USERINFO.findall(value):
+            kept += [*found, *(part for secret in found for part in _DIVIDERS.split(secret))]
     lines = [line.strip() for value in kept for line in value.splitlines()]
     long = {secret for secret in (*kept, *lines) if len(secret) >= LEAST_SECRET}
     secrets = sorted(long, key=lambda secret: (-len(secret), secret))

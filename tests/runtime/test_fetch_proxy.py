@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll_runtime.command import main
 from plimsoll_runtime.sources.fetch import Fetched, fetch
+from plimsoll_runtime.sources.guard import parts_of
+from plimsoll_runtime.sources.proxies import proxy_of
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.proxy_site import ProxySite
 from tests.runtime.registry_site import ModelScopeSite
@@ -122,3 +125,39 @@ def test_no_proxy_is_asked_for_what_must_not_be_followed(modelscope, proxying, t
     with pytest.raises(FetchFailed, match="sends the download on"):
         through(proxy, modelscope, tmp_path / "into")
     assert not any(location in one for one in proxy.asked)
+
+
+UNESCAPED = ["http://svc-llm:S3cr3t{}Pass@proxy.corp:3128", "svc-llm:123456{}Pass@proxy.corp:3128"]
+"""What stands before an unescaped sign is taken for the port: one that is no number, and one that could be a port of a host svc-llm."""
+
+
+@pytest.mark.parametrize("sign", ["/", "#", "?", "["])
+@pytest.mark.parametrize("told", UNESCAPED)
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_a_proxy_whose_password_is_not_escaped_is_told_by_its_variable_alone(sign, told, name):
+    with pytest.raises(FetchFailed) as caught:
+        proxy_of(parts_of("https://hub.example/x"), {name: told.format(sign)})
+    failure = caught.value.failure
+    assert failure.message.startswith(f"{name.upper()} is no address; characters such as / # ? @")
+    assert "network.httpsProxy" in failure.remedy
+    assert not any(
+        word in f"{failure}{caught.value.__cause__}" for word in ("S3cr3t", "123456", "Pass@", "svc-llm")
+    )
+
+
+def test_a_variable_without_a_host_is_no_way_past_the_proxy():
+    with pytest.raises(FetchFailed, match="HTTP_PROXY is no address"):
+        proxy_of(parts_of("http://hub.example/x"), {"HTTP_PROXY": "http://:3128"})
+
+
+@pytest.mark.parametrize("password", ["S3cr3t/Pass", "S3cr3t#Pass", "S3cr3t?Pass", "S3cr3t@Pass"])
+def test_no_pod_leaves_the_password_of_its_proxy_in_what_tenants_read(password, tmp_path, capsys):
+    message = tmp_path / "message"
+    environment = {
+        "HTTPS_PROXY": f"http://svc-llm:{password}@127.0.0.1:x",
+        "HF_ENDPOINT": "https://hub.example",
+    }
+    assert main(["facts", "hf://acme/m", "--termination-log", str(message)], environment) == 1
+    told = message.read_text() + "".join(capsys.readouterr())
+    assert "HTTPS_PROXY is no address" in told
+    assert not any(word in told for word in ("S3cr3t", "Pass@"))

@@ -275,3 +275,31 @@ def test_no_line_of_what_the_environment_keeps_secret_is_told_either():
     assert (
         scrubbed(failure._replace(message="me:mypass"), {"OCI_REGISTRY_AUTH": "me:mypass"}).message == "***"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ("http://svc-llm:S3cr3t/Pass@proxy.corp:3128", "cannot connect to {}"),
+        ("http://svc-llm:S3cr3t/Pass@proxy.corp:3128", "Port could not be cast to integer value as 'S3cr3t'"),
+        ("http://me@corp.com:S3cr3t@Pass@proxy.corp:3128", "cannot connect to {}"),
+        ("https://ci:S3c@mirror.corp", "401 of {}"),
+        ('{"a": "redis://u:S3cr3t@h1", "b": "redis://u:Pass99@h2"}', "{}"),
+        (
+            '{"a":"redis://u:S3cr3t@h1","b":"redis://u:Pass99@h2"}',
+            "redis://u:S3cr3t@h1 and redis://u:Pass99@h2",
+        ),
+    ],
+)
+def test_no_password_in_an_address_of_the_environment_is_told(value, line):
+    told = scrubbed(Failure("Word", line.format(value), "ask", (line.format(value),)), {"SOMEWHERE": value})
+    assert "***" in told.message
+    assert not any(word in str(told) for word in ("S3c", "Pass"))
+
+
+def test_addresses_without_a_password_are_told():
+    told = Failure(
+        "Word", "http://collector:4317 and https://hub.example/a are away, and image:v0.33.0@sha256:1", "ask"
+    )
+    environment = {"A": "http://collector:4317", "B": "https://hub.example/a", "C": "image:v0.33.0@sha256:1"}
+    assert scrubbed(told, environment) == told

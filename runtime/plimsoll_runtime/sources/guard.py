@@ -79,9 +79,12 @@ def _refused(what: str, before: SplitResult | None) -> Exception:
 
 
 def parts_of(url: str) -> SplitResult:
+    """The parts of an address. One that has none is told without what stands before its @ or behind its ?, and without the library's own
+    words, which quote a password that is not escaped."""
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError as error:
-        raise failed("Download", f"{url[:200]!r} is no address: {error}", _REMEDY) from error
+    except ValueError:
+        told = url.rpartition("@")[2].partition("?")[0]
+        raise failed("Download", f"{told[:200]!r} is no address", _REMEDY) from None
     return parts

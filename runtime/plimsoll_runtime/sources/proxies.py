@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import SplitResult, unquote
+from urllib.parse import SplitResult
 
-from plimsoll_runtime.sources.guard import address_of, parts_of
+from plimsoll_runtime.sources.guard import address_of
+from plimsoll_runtime.sources.named import basic, parts_in
+
+CONFIGURED = "network.httpProxy and network.httpsProxy of the operator's config"
 
 
 class Proxy(NamedTuple):
@@ -19,21 +21,20 @@ class Proxy(NamedTuple):
 
 
 def proxy_of(url: SplitResult, environment: Mapping[str, str]) -> Proxy | None:
-    told = _variable(environment, f"{url.scheme}_proxy") or _variable(environment, "all_proxy")
-    if not told or _passes(url.hostname or "", _variable(environment, "no_proxy")):
+    name, told = _variable(environment, f"{url.scheme}_proxy", "all_proxy")
+    if not told or _passes(url.hostname or "", _variable(environment, "no_proxy")[1]):
         return None
-    parts = parts_of(told if "://" in told else f"http://{told}")
-    if not parts.hostname:
-        return None
-    headers = {}
-    if parts.username is not None:
-        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(credentials.encode()).decode()
-    return Proxy(parts.hostname, parts.port or 80, headers)
+    parts = parts_in(name, told if "://" in told else f"http://{told}", f"correct {CONFIGURED}")
+    known = basic(parts)
+    return Proxy(parts.hostname or "", parts.port or 80, {"Proxy-Authorization": known} if known else {})
 
 
-def _variable(environment: Mapping[str, str], name: str) -> str:
-    return environment.get(name) or environment.get(name.upper()) or ""
+def _variable(environment: Mapping[str, str], *names: str) -> tuple[str, str]:
+    """The first of these variables that says something, in small letters or in capitals: its name in capitals, and its value."""
+    for name in names:
+        if value := environment.get(name) or environment.get(name.upper()):
+            return name.upper(), value
+    return "", ""
 
 
 def _passes(host: str, listed: str) -> bool:
