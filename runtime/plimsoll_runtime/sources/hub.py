@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from plimsoll_runtime.sources.listing import Digest, File, Listing
+from plimsoll_runtime.sources.named import endpoint
 from plimsoll_runtime.sources.trouble import REACH, FetchFailed, Refused, Transient, failed
 from plimsoll_runtime.sources.web import Answer, Web
 
 HUB = "https://huggingface.co"
 COMMIT = re.compile(r"[0-9a-f]{40}\Z")
+_FIELD = "network.hubEndpoint"
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _TOKENS = "accept the model's terms, and name a token that may read it in spec.model.tokenSecret"
 _NAMES = "correct spec.model.source and spec.model.revision; a private one also needs spec.model.tokenSecret"
@@ -25,9 +26,11 @@ class Hub:
         self.name = f"hf://{repository}"
         environment = web.environment
         self._web = web
-        self._endpoint = (environment.get("HF_ENDPOINT") or HUB).rstrip("/")
         token = environment.get("HF_TOKEN") or environment.get("HUGGING_FACE_HUB_TOKEN")
-        self._secret: Mapping[str, str] = {"Authorization": f"Bearer {token.strip()}"} if token else {}
+        secret = {"Authorization": f"Bearer {token.strip()}"} if token else {}
+        self._endpoint, self._secret = endpoint(
+            "HF_ENDPOINT", environment.get("HF_ENDPOINT") or HUB, _FIELD, secret
+        )
         self._commit: str | None = None
 
     def listing(self) -> Listing:
@@ -84,6 +87,9 @@ class Hub:
             return failed(
                 "GatedModel", f"{self.repository}: the hub does not take this token ({said})", _TOKENS
             )
+        if refused.status == 401 and self._secret.get("Authorization", "").startswith("Basic "):
+            message = f"{self._endpoint} does not take the name and password in HF_ENDPOINT"
+            return failed("Download", message, f"correct {_FIELD} of the operator's config")
         if code == "RevisionNotFound":
             return failed("ModelNotFound", f"{self.repository} has no revision {self.revision!r}", _NAMES)
         if code == "EntryNotFound":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from plimsoll_runtime.sources.hub import is_inside
 from plimsoll_runtime.sources.listing import Digest, File, Listing
+from plimsoll_runtime.sources.named import endpoint
 from plimsoll_runtime.sources.trouble import REACH, FetchFailed, Refused, failed
 from plimsoll_runtime.sources.web import Answer, Web
 
@@ -25,13 +26,18 @@ class ModelScope:
         self.name = f"modelscope://{repository}"
         self._web = web
         domain = web.environment.get("MODELSCOPE_DOMAIN") or HOST
-        self._endpoint = (domain if "://" in domain else f"https://{domain}").rstrip("/")
         token = web.environment.get("MODELSCOPE_API_TOKEN")
         # Older servers read the cookie, newer ones the header.
-        self._secret: Mapping[str, str] = (
+        secret = (
             {"Authorization": f"Bearer {token.strip()}", "Cookie": f"m_session_id={token.strip()}"}
             if token
             else {}
+        )
+        self._endpoint, self._secret = endpoint(
+            "MODELSCOPE_DOMAIN",
+            domain if "://" in domain else f"https://{domain}",
+            "network.modelscopeEndpoint",
+            secret,
         )
 
     def listing(self) -> Listing:

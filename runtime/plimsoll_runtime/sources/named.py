@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from plimsoll_runtime.sources.trouble import failed
@@ -26,3 +27,14 @@ def basic(url: SplitResult) -> str | None:
         return None
     credentials = f"{unquote(url.username)}:{unquote(url.password or '')}"
     return "Basic " + base64.b64encode(credentials.encode()).decode()
+
+
+def endpoint(name: str, url: str, field: str, secret: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """A server that a variable names, without the name and password in it, and the headers that say who asks: a token's, or else those two.
+    `field` is where an admin sets it."""
+    parts = parts_in(name, url, f"correct {field} of the operator's config")
+    known = basic(parts)
+    return (
+        parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/"),
+        secret or ({"Authorization": known} if known else {}),
+    )
