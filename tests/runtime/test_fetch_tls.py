@@ -1,7 +1,8 @@
-"""A fetch over TLS that is stopped in the middle: what it notes as done is what the server sent."""
+"""A fetch over TLS that is stopped in the middle: what it notes as done is what the server sent. And certificates that cannot be read."""
 
 from __future__ import annotations
 
+import json
 import select
 import threading
 from collections.abc import Iterator
@@ -9,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll_runtime.command import main
+from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.sources.download import Download, Job
+from plimsoll_runtime.sources.fetch import fetch
 from plimsoll_runtime.sources.listing import File, Listing
 from plimsoll_runtime.sources.partial import Partial
-from plimsoll_runtime.sources.trouble import Stopped
+from plimsoll_runtime.sources.trouble import FetchFailed, Stopped
 from plimsoll_runtime.sources.web import Answer, Web
 from tests.runtime.sites import Asked, Reply, Site, certified, ranged
 from tests.runtime.small_model import QUICK, Listener
@@ -84,3 +88,25 @@ def test_what_is_still_encrypted_is_never_written(site, tmp_path, monkeypatch):
     half.close()
     assert gap[0] > 0
     assert half.file.read_bytes()[: gap[0]] == BODY[: gap[0]]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no PEM", "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"]
+)
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+@pytest.mark.parametrize("command", ["fetch", "facts"])
+def test_certificates_that_cannot_be_read_are_told_as_that(command, name, text, tmp_path):
+    file, message = tmp_path / "ca.crt", tmp_path / "message"
+    file.write_text(text)
+    environment = {name: str(file), "HF_ENDPOINT": "https://127.0.0.1:1"}
+    if command == "fetch":
+        with pytest.raises(FetchFailed) as caught:
+            fetch("hf://acme/m", None, tmp_path / "into", Listener(), environment, patience=QUICK)
+        failure = caught.value.failure
+    else:
+        assert main(["facts", "hf://acme/m", "--termination-log", str(message)], environment) == 1
+        told = json.loads(message.read_text())
+        failure = Failure(told["word"], told["message"], told["remedy"])
+    assert failure.word == "Download"
+    assert failure.message == f"{name}: {file} holds no certificates that can be read"
+    assert "network.caBundle" in failure.remedy

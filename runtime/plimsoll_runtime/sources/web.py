@@ -235,14 +235,20 @@ def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         file = environment.get(name)
         if file and Path(file).is_file():
-            context.load_verify_locations(cafile=file)
+            try:
+                context.load_verify_locations(cafile=file)
+            except OSError as error:  # an SSLError is one, and would be told as a disk's
+                message = f"{name}: {file} holds no certificates that can be read"
+                remedy = "correct network.caBundle of the operator's config (key ca.crt)"
+                raise failed("Download", message, remedy) from error
     paths = ssl.get_default_verify_paths()
     folder = Path(paths.capath) if paths.capath else None
     if not context.cert_store_stats()["x509_ca"] and not (
         folder and folder.is_dir() and any(folder.iterdir())
     ):
         for bundle in sorted(Path(sys.prefix).glob("lib/python*/*-packages/certifi/cacert.pem"))[:1]:
-            context.load_verify_locations(cafile=str(bundle))
+            with contextlib.suppress(OSError):
+                context.load_verify_locations(cafile=str(bundle))
     return context
 
 
