@@ -171,3 +171,33 @@ def test_a_cluster_may_be_told_by_any_words_and_a_tenant_by_a_header() -> None:
     control = load_config(json.dumps({**HEAD, "control": said})).control
     assert control.prometheus_match_labels == said["prometheusMatchLabels"]
     assert control.prometheus_headers == said["prometheusHeaders"]
+
+
+@pytest.mark.parametrize("name", ["httpProxy", "httpsProxy"])
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "https://proxy:3129",
+        "socks5://proxy:1080",
+        "http://svc:S3cr3t/Pass@proxy:3128",
+        "http://svc:S3cr3t#Pass@proxy:3128",
+        "http://svc:S3cr3t?Pass@proxy:3128",
+        "https://svc:S3cr3tPass@proxy:3129",
+    ],
+)
+def test_a_proxy_that_no_pod_could_ask_is_refused_and_its_password_not_told(name: str, proxy: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_config(json.dumps({**HEAD, "network": {name: proxy}}))
+    (problem,) = caught.value.problems
+    assert problem.field == f"network.{name}"
+    assert problem.message.startswith("must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT")
+    assert not any(word in str(problem) for word in ("S3cr3t", "Pass@"))
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://proxy", "http://10.0.0.1:3128/", "http://[fd00::1]:3128", "http://svc:S3%2F!$&@proxy:3128"],
+)
+def test_a_proxy_that_pods_can_ask_is_taken(proxy: str) -> None:
+    network = load_config(json.dumps({**HEAD, "network": {"httpProxy": proxy, "httpsProxy": proxy}})).network
+    assert (network.http_proxy, network.https_proxy) == (proxy, proxy)

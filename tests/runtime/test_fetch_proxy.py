@@ -161,3 +161,16 @@ def test_no_pod_leaves_the_password_of_its_proxy_in_what_tenants_read(password, 
     told = message.read_text() + "".join(capsys.readouterr())
     assert "HTTPS_PROXY is no address" in told
     assert not any(word in told for word in ("S3cr3t", "Pass@"))
+
+
+@pytest.mark.parametrize("scheme", ["https", "socks5"])
+def test_a_proxy_that_speaks_no_plain_http_is_told_nothing(scheme, modelscope, proxying, tmp_path):
+    proxy = proxying(modelscope)
+    given = {
+        "MODELSCOPE_DOMAIN": f"https://{HOST}",
+        "HTTPS_PROXY": f"{scheme}://svc:Hunter2@{proxy.address}",
+    }
+    with pytest.raises(FetchFailed, match="HTTPS_PROXY: only http:// proxies are understood") as caught:
+        fetch("modelscope://acme/tiny", None, tmp_path, Listener(), given, patience=QUICK)
+    assert "network.httpsProxy" in caught.value.failure.remedy
+    assert not proxy.asked

@@ -39,6 +39,8 @@ from plimsoll.api.v1alpha1.spec import ServingSpec
 
 Url = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^https?://[!-~]+$")]
 
+# As all that read the variables understand it. A sign of a password that is not escaped would be taken for the end of the host.
+Proxy = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^http://[!\x22$-.0->@-~]+/?$")]
 
 _TAKEN = ("authorization", "content-")
 """How headers begin that are not the admin's to set."""
@@ -64,8 +66,8 @@ class Registry(ApiModel):
 class Network(ApiModel):
     """How the cluster reaches the outside."""
 
-    http_proxy: Url | None = field("Proxy for http.")
-    https_proxy: Url | None = field("Proxy for https.")
+    http_proxy: Proxy | None = field("Proxy for http, as http://USER:PASSWORD@HOST:PORT.")
+    https_proxy: Proxy | None = field("Proxy for https, which is asked over http as well.")
     no_proxy: tuple[Glob, ...] = listing("Hosts reached without the proxy.", most=128)
     hub_endpoint: Url | None = field("Mirror of the model hub, as https://hub.example.com.")
     modelscope_endpoint: Url | None = field("Mirror of ModelScope.")

@@ -41,6 +41,8 @@ SPELLINGS: Final[Mapping[str, str]] = {
     DECIMAL: "must be a number in plain digits that is not negative, as 2.49, without a unit",
     r"^[A-Z]{3}$": "must be a currency's three capital letters, as EUR",
     r"^https?://[!-~]+$": "must be an address that begins with http:// or https://",
+    r"^http://[!\x22$-.0->@-~]+/?$": "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, without a path; "
+    "characters such as / # ? @ in a password must be escaped (%2F)",
     r"^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$": "must be https://HOST or https://HOST:PORT (or http://), in small letters and without a path",
     r"^[1-9][0-9]{0,8}(\.[0-9]{1,6})?$": "must be a number of at least 1 in plain digits, as 4 or 2.5",
     r"^[0-9]{1,3}(\.[0-9]{1,4})?$": "must be a percentage in plain digits, as 99.9, without a sign",

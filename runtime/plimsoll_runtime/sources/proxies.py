@@ -9,6 +9,7 @@ from urllib.parse import SplitResult
 
 from plimsoll_runtime.sources.guard import address_of
 from plimsoll_runtime.sources.named import basic, parts_in
+from plimsoll_runtime.sources.trouble import failed
 
 CONFIGURED = "network.httpProxy and network.httpsProxy of the operator's config"
 
@@ -25,6 +26,10 @@ def proxy_of(url: SplitResult, environment: Mapping[str, str]) -> Proxy | None:
     if not told or _passes(url.hostname or "", _variable(environment, "no_proxy")[1]):
         return None
     parts = parts_in(name, told if "://" in told else f"http://{told}", f"correct {CONFIGURED}")
+    if (
+        parts.scheme != "http"
+    ):  # a name and a password would go there unencrypted, to a port that speaks TLS or SOCKS
+        raise failed("Download", f"{name}: only http:// proxies are understood", f"correct {CONFIGURED}")
     known = basic(parts)
     return Proxy(parts.hostname or "", parts.port or 80, {"Proxy-Authorization": known} if known else {})
 
