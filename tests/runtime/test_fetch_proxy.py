@@ -174,3 +174,12 @@ def test_a_proxy_that_speaks_no_plain_http_is_told_nothing(scheme, modelscope, p
         fetch("modelscope://acme/tiny", None, tmp_path, Listener(), given, patience=QUICK)
     assert "network.httpsProxy" in caught.value.failure.remedy
     assert not proxy.asked
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_down_is_told_as_what_cannot_be_asked(scheme, tmp_path):
+    given = {"HF_ENDPOINT": f"{scheme}://{HOST}", f"{scheme.upper()}_PROXY": "http://svc:Hunter2@127.0.0.1:1"}
+    with pytest.raises(FetchFailed) as caught:
+        fetch("hf://acme/tiny", None, tmp_path, Listener(), given, patience=QUICK)
+    assert f"{HOST} cannot be reached by the proxy 127.0.0.1:1: " in str(caught.value)
+    assert "Hunter2" not in str(caught.value)

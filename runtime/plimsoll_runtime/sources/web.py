@@ -194,7 +194,8 @@ class Web:
             connection.close()
             if proxy is not None and str(error).startswith(_TUNNEL_REFUSED):
                 raise _unknown_to(proxy) from error
-            raise Transient(f"{url.hostname} cannot be reached: {_short(error)}") from error
+            by = "" if proxy is None else f" by the proxy {proxy.host}:{proxy.port}"
+            raise Transient(f"{url.hostname} cannot be reached{by}: {_short(error)}") from error
         except BaseException:
             connection.close()
             raise
