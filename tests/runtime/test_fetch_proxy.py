@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from plimsoll.api.trust import DENIED_ENV
 from plimsoll_runtime.command import main
 from plimsoll_runtime.sources.fetch import Fetched, fetch
 from plimsoll_runtime.sources.guard import parts_of
@@ -111,6 +113,8 @@ def test_a_proxy_that_takes_no_credentials_is_told_as_that_and_asked_once(
     assert "the proxy 127.0.0.1" in failure.message
     assert "407" in failure.message
     assert "wrong-one" not in str(failure)
+    assert "network.httpsProxy of the operator's config" in failure.remedy
+    assert not any(fnmatchcase(word, denied) for word in failure.remedy.split() for denied in DENIED_ENV)
     assert len(proxy.asked) == 1
     assert not site.asked
 

@@ -26,7 +26,7 @@ from plimsoll_runtime.sources.guard import (
     parts_of,
     same_origin,
 )
-from plimsoll_runtime.sources.proxies import Proxy, proxy_of
+from plimsoll_runtime.sources.proxies import CONFIGURED, Proxy, proxy_of
 from plimsoll_runtime.sources.trouble import ANEW, Patience, Refused, Transient, failed
 
 MOST_HOPS = 6
@@ -223,11 +223,7 @@ def _unknown_to(proxy: Proxy) -> Exception:
     message = (
         f"the proxy {proxy.host}:{proxy.port} does not know who asks, or does not let them ({_PROXY_REFUSES})"
     )
-    remedy = (
-        "HTTP_PROXY and HTTPS_PROXY with USER:PASSWORD@ before the proxy's host, in spec.engine.env out of a Secret, or"
-        " network of the operator's config"
-    )
-    return failed("Download", message, remedy)
+    return failed("Download", message, f"{CONFIGURED}, with USER:PASSWORD@ before the proxy's host")
 
 
 def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
