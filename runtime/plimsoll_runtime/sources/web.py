@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, unquote, urljoin
+from urllib.parse import SplitResult, quote, unquote, urljoin
 
 from plimsoll_runtime import VERSION
 from plimsoll_runtime.sources.guard import (
@@ -135,7 +135,7 @@ class Web:
                 return _checked(answer)
             answer.close()
             passed = (*passed, answer.headers)
-            onward = parts_of(urljoin(answer.url, location))
+            onward = parts_of(urljoin(answer.url, _escaped(location)))
             way = _Way(onward, way.url, inside if way.first is None else way.first)
         raise failed(
             "Download", f"{first.hostname} sends a download on and on", "check the mirror and the proxy"
@@ -162,7 +162,7 @@ class Web:
         """The answer to one step, and how far inside the other end is, where that can be seen."""
         check_name(way.url, way.before)
         url = way.url
-        target = url._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         proxy = proxy_of(url, self.environment)
         connection, inside = self._connection(url, proxy), None
         told = {
@@ -172,7 +172,7 @@ class Web:
             **headers,
         }
         if proxy is not None and url.scheme == "http":
-            target, told = url._replace(fragment="").geturl(), {**told, **proxy.headers}
+            target, told = f"http://{told['Host']}{target}", {**told, **proxy.headers}
         _check_headers(headers, url.hostname or "")
         try:
             connection.connect()
@@ -275,6 +275,11 @@ def _check_headers(headers: Mapping[str, str], host: str) -> None:
         if not (value.isascii() and value.isprintable()):
             message = f"what is kept secret for {host} has a line break in it, or another character that {name} cannot hold"
             raise failed("GatedModel", message, "make that Secret anew, of one line: spec.model.tokenSecret")
+
+
+def _escaped(location: str) -> str:
+    """A location without the characters that no request may hold, as spaces; what is escaped in it stays so. Headers are read as Latin-1."""
+    return quote(location.strip(), "!#$%&'()*+,/:;=?@[]~", encoding="latin-1")
 
 
 def _host(url: str) -> str:
