@@ -131,6 +131,11 @@ NODES = {"name": "a", "maxNodes": 1}
         pytest.param({"presets": [{"name": "a", "description": "x", "spec": {"workload": {"preset": "chat"}}}]}, "presets[0].spec.workload.preset", id="preset-names-none"),
         pytest.param({"prices": {"cpuCoreHour": 0.04}}, "prices.cpuCoreHour", id="a price that is a float"),
         pytest.param({"network": {"httpProxy": "proxy:3128"}}, "network.httpProxy", id="a proxy without a scheme"),
+        pytest.param(
+            {"network": {"modelscopeEndpoint": "http://mirror"}, "runtime": {"enabled": False}},
+            "network.modelscopeEndpoint",
+            id="modelscope-by-https",
+        ),
     ],
 )  # fmt: skip
 def test_a_contradiction_is_named(given: dict[str, Any], field: str) -> None:
@@ -201,3 +206,11 @@ def test_a_proxy_that_no_pod_could_ask_is_refused_and_its_password_not_told(name
 def test_a_proxy_that_pods_can_ask_is_taken(proxy: str) -> None:
     network = load_config(json.dumps({**HEAD, "network": {"httpProxy": proxy, "httpsProxy": proxy}})).network
     assert (network.http_proxy, network.https_proxy) == (proxy, proxy)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "enabled"), [("http://mirror:8080/a", True), ("https://mirror/a", False)]
+)
+def test_a_mirror_of_modelscope_is_taken_where_somebody_can_ask_it(endpoint: str, enabled: bool) -> None:
+    said = {"network": {"modelscopeEndpoint": endpoint}, "runtime": {"enabled": enabled}}
+    assert load_config(json.dumps({**HEAD, **said})).network.modelscope_endpoint == endpoint

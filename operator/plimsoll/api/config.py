@@ -70,7 +70,7 @@ class Network(ApiModel):
     https_proxy: Proxy | None = field("Proxy for https, which is asked over http as well.")
     no_proxy: tuple[Glob, ...] = listing("Hosts reached without the proxy.", most=128)
     hub_endpoint: Url | None = field("Mirror of the model hub, as https://hub.example.com.")
-    modelscope_endpoint: Url | None = field("Mirror of ModelScope.")
+    modelscope_endpoint: Url | None = field("Mirror of ModelScope, as https://modelscope.example.com/path.")
     s3_endpoint: Url | None = field("Where s3:// leads. Absent: AWS.")
     ca_bundle: ObjectName | None = field(
         "ConfigMap with further certificates (key ca.crt), in each namespace."
@@ -257,6 +257,19 @@ class NamespaceDefaults(ApiModel):
 
 class OperatorConfig(ApiModel):
     """All that an admin says, in one file."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            name="modelscope-by-https",
+            cel="!has(self.network) || !has(self.network.modelscopeEndpoint) || !has(self.runtime) || !has(self.runtime.enabled) || "
+            "self.runtime.enabled || self.network.modelscopeEndpoint.startsWith('https://')",
+            holds=lambda m: (
+                m.runtime.enabled or not (m.network.modelscope_endpoint or "").startswith("http://")
+            ),
+            message="network.modelscopeEndpoint must be https where runtime.enabled is false: ModelScope's own client speaks nothing else",
+            field="network.modelscopeEndpoint",
+        ),
+    )
 
     api_version: Literal["plimsoll.dev/v1alpha1"] = owned("plimsoll.dev/v1alpha1", "plimsoll.dev/v1alpha1.")
     kind: Literal["OperatorConfig"] = owned("OperatorConfig", "OperatorConfig.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from plimsoll import names
 from plimsoll.api.config import Network
@@ -88,9 +87,11 @@ def outside(network: Network) -> dict[str, str]:
     }
     found = {name: value for name, value in asked.items() if value}
     found |= {name.lower(): value for name, value in found.items()}
+    modelscope = network.modelscope_endpoint
     endpoints = {
         "HF_ENDPOINT": network.hub_endpoint,
-        "MODELSCOPE_DOMAIN": network.modelscope_endpoint and urlsplit(network.modelscope_endpoint).netloc,
+        # Its own client puts https:// before it; the supervisor does where there is no scheme, and so asks by http too.
+        "MODELSCOPE_DOMAIN": modelscope and modelscope.removeprefix("https://").rstrip("/"),
         "AWS_ENDPOINT_URL": network.s3_endpoint,
     }
     found |= {name: value for name, value in endpoints.items() if value}
