@@ -214,3 +214,32 @@ def test_a_proxy_that_pods_can_ask_is_taken(proxy: str) -> None:
 def test_a_mirror_of_modelscope_is_taken_where_somebody_can_ask_it(endpoint: str, enabled: bool) -> None:
     said = {"network": {"modelscopeEndpoint": endpoint}, "runtime": {"enabled": enabled}}
     assert load_config(json.dumps({**HEAD, **said})).network.modelscope_endpoint == endpoint
+
+
+@pytest.mark.parametrize("name", ["hubEndpoint", "modelscopeEndpoint", "s3Endpoint"])
+@pytest.mark.parametrize("sign", ["/", "#", "?"])
+def test_an_address_whose_password_is_not_escaped_is_refused_and_its_password_not_told(
+    name: str, sign: str
+) -> None:
+    written = f"https://ci:S3cr3t{sign}Pass@mirror/hub"
+    with pytest.raises(SpecError) as caught:
+        load_config(json.dumps({**HEAD, "network": {name: written}}))
+    (problem,) = caught.value.problems
+    assert problem.field == f"network.{name}"
+    assert "must be escaped" in problem.message
+    assert not any(word in str(problem) for word in ("S3cr3t", "Pass@"))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://ci:S3%2F!$&@mirror/hub?a=b#c",
+        "http://[fd00::1]:80",
+        "https://mirror:8443/a:b/",
+        "https://m?a=1",
+    ],
+)
+def test_any_other_address_is_taken(address: str) -> None:
+    said = {"network": {"hubEndpoint": address}, "prometheusUrl": address}
+    config = load_config(json.dumps({**HEAD, **said}))
+    assert (config.network.hub_endpoint, config.prometheus_url) == (address, address)

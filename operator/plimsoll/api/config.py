@@ -37,9 +37,11 @@ from plimsoll.api.v1alpha1.engine import Release
 from plimsoll.api.v1alpha1.model import Storage
 from plimsoll.api.v1alpha1.spec import ServingSpec
 
-Url = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^https?://[!-~]+$")]
-
-# As all that read the variables understand it. A sign of a password that is not escaped would be taken for the end of the host.
+# No @ comes after the host: a sign of a password that is not escaped ends the host before it, and its rest would be taken for a path.
+Url = Annotated[
+    str, Field(min_length=1, max_length=512, pattern=r"^https?://[!\x22$-.0->@-~]+([/?#][!-?A-~]*)?$")
+]
+# As all that read the variables understand it.
 Proxy = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^http://[!\x22$-.0->@-~]+/?$")]
 
 _TAKEN = ("authorization", "content-")

@@ -40,7 +40,8 @@ SPELLINGS: Final[Mapping[str, str]] = {
     QUANTITY: "must be an amount as Kubernetes writes it, as 16Gi or 500M",
     DECIMAL: "must be a number in plain digits that is not negative, as 2.49, without a unit",
     r"^[A-Z]{3}$": "must be a currency's three capital letters, as EUR",
-    r"^https?://[!-~]+$": "must be an address that begins with http:// or https://",
+    r"^https?://[!\x22$-.0->@-~]+([/?#][!-?A-~]*)?$": "must be an address that begins with http:// or https://; "
+    "characters such as / # ? @ in a password must be escaped (%2F), and @ in a path",
     r"^http://[!\x22$-.0->@-~]+/?$": "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, without a path; "
     "characters such as / # ? @ in a password must be escaped (%2F)",
     r"^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$": "must be https://HOST or https://HOST:PORT (or http://), in small letters and without a path",
