@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from fronting import Front
 from lain import PATIENCE, SHARD, in_bucket, spoil
 from plimsoll_runtime.sources.fetch import fetch, source_of
 from plimsoll_runtime.sources.trouble import FetchFailed
 from plimsoll_runtime.sources.web import Web
 from stores import Bucket
+from tests.runtime.sites import Asked, Reply, cut_once
 from tests.runtime.small_model import WANTED, Listener, files_of, safetensors, shards
 
 pytestmark = pytest.mark.real_store
@@ -84,3 +86,24 @@ def test_the_sums_that_a_store_keeps_are_held_to(
     assert (lain.get(tmp_path / "right").path / SHARD).read_bytes() == body
     spoil(lain.file(SHARD))
     assert lain.refused(tmp_path / "wrong").endswith(f" is not what its {how} sum says, twice")
+
+
+def test_an_object_that_is_replaced_while_it_is_fetched_is_told_by_the_store(
+    bucket: Bucket, place: str, tmp_path: Path
+) -> None:
+    lain = in_bucket(bucket, place)
+    key, body = lain.path(SHARD), safetensors(300_000, 9)
+
+    def replaced(asked: Asked) -> Reply | None:
+        if key in asked.path and "range" in asked.headers:
+            bucket.put(key, body)
+        return None
+
+    front = Front(bucket.port)
+    try:
+        front.once += [cut_once(key, 100_000), replaced]
+        said = lain.refused(tmp_path, at=front)
+    finally:
+        front.close()
+    assert said == f"Download: {SHARD} of {lain.named('')} changed while it was fetched"
+    assert (lain.get(tmp_path).path / SHARD).read_bytes() == body

@@ -25,6 +25,8 @@ class BucketSite(Site):
         """Which further sum an object has, by name."""
         self.scrambled: set[str] = set()
         self.wrong: dict[str, bytes] = {}
+        self.told_tag = '"{}"'
+        """How it writes an ETag."""
         self.region, self.public = REGION, False
         super().__init__()
 
@@ -76,7 +78,7 @@ class BucketSite(Site):
         shown, more = keys[:PAGE], len(keys) > PAGE
         rows = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key])}</Size>"
-            f"<ETag>&quot;{self._tag(key)}&quot;</ETag></Contents>"
+            f"<ETag>{escape(self._told_tag(key))}</ETag></Contents>"
             for key in shown
         )
         last = f"<NextContinuationToken>{escape(shown[-1])}</NextContinuationToken>" if more else ""
@@ -88,7 +90,10 @@ class BucketSite(Site):
         body = self.objects.get(key)
         if body is None:
             return _error(404, "NoSuchKey")
-        headers = {"ETag": f'"{self._tag(key)}"'}
+        tag = self._told_tag(key)
+        if asked.headers.get("if-match", tag) != tag:
+            return _error(412, "PreconditionFailed")
+        headers = {"ETag": tag}
         if key in self.scrambled:
             headers["x-amz-server-side-encryption"] = "aws:kms"
         if asked.headers.get("x-amz-checksum-mode") == "ENABLED" and (kind := self.sums.get(key)):
@@ -104,10 +109,13 @@ class BucketSite(Site):
             return Reply(206, sent[: self.parts[key]], headers)
         return ranged(asked, sent, headers)
 
+    def _told_tag(self, key: str) -> str:
+        return self.told_tag.format(self._tag(key))
+
     def _tag(self, key: str) -> str:
         body = self.objects[key]
         if key in self.scrambled:
-            return "0" * 32
+            return hashlib.md5(b"key" + body).hexdigest()
         if key not in self.parts:
             return hashlib.md5(body).hexdigest()
         size = self.parts[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from plimsoll_runtime.sources.trouble import FetchFailed
 from plimsoll_runtime.sources.web import Web
 from tests.runtime.bucket_site import ACCESS, REGION, SECRET, BucketSite
 from tests.runtime.sites import Asked, Reply, cut_once, status_once
-from tests.runtime.small_model import QUICK, WANTED, Listener, files_of, shards
+from tests.runtime.small_model import QUICK, WANTED, Listener, files_of, safetensors, shards
 
 FOLDER = "team/a model+1"
 SHARD = f"{FOLDER}/model-00002-of-00003.safetensors"
@@ -117,6 +118,40 @@ def test_a_file_that_becomes_shorter_while_it_is_fetched_is_refused(store, tmp_p
         get(store, tmp_path)
     assert (caught.value.failure.word, caught.value.failure.message) == ("BadCheckpoint", said)
     assert "put the files there anew" in caught.value.failure.remedy
+
+
+@pytest.mark.parametrize("first", ["HEAD", "GET"])
+def test_an_object_that_is_replaced_while_it_is_fetched_is_no_mix_of_both(store, tmp_path, first):
+    """By another of the same size, in a store that tells no sum of either."""
+    store.scrambled.add(SHARD)
+
+    def replaced(asked: Asked) -> Reply | None:
+        if "00002" in asked.path and asked.method == first:
+            store.objects[SHARD] = safetensors(300_000, 9)
+        return None
+
+    store.once += [cut_once("00002", 100_000), replaced]
+    with pytest.raises(FetchFailed) as caught:
+        get(store, tmp_path)
+    said = "model-00002-of-00003.safetensors of s3://models/team/a model+1 changed while it was fetched"
+    assert (caught.value.failure.word, caught.value.failure.message) == ("Download", said)
+    found = get(store, tmp_path)
+    assert (found.path / SHARD.rpartition("/")[2]).read_bytes() == safetensors(300_000, 9)
+
+
+def test_what_is_asked_of_an_object_is_signed_with_its_etag(store, tmp_path):
+    get(store, tmp_path)
+    asked = [one.headers for one in store.asked if one.method == "GET" and not one.query]
+    tags = {hashlib.md5(body).hexdigest() for body in store.objects.values()}
+    assert all(one["if-match"].strip('"') in tags for one in asked)
+    assert all(";if-match;" in one["authorization"] for one in asked)
+
+
+@pytest.mark.parametrize("told", ["", 'W/"{}"'])
+def test_an_etag_that_names_no_bytes_is_held_against_nobody(store, tmp_path, told):
+    store.told_tag = told
+    assert files_of(get(store, tmp_path).path) == WANTED
+    assert not any("if-match" in one.headers for one in store.asked)
 
 
 def test_an_etag_that_is_no_sum_is_not_taken_for_one(store, tmp_path):

@@ -21,10 +21,14 @@ from plimsoll_runtime.sources.web import Answer, Web
 
 _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 _PARTS = re.compile(r"[0-9a-f]{32}-(\d+)\Z")
+_STRONG = re.compile(r'\A"?([\x21\x23-\x7e]+)"?\Z')
+"""An ETag that stands for exactly these bytes. A weak one, W/"...", does not."""
 _WHO = re.compile(r"AccessKey|User")
 """In codes for somebody whom a store does not know; some say it with a status of their own."""
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REGION = re.compile(r"<Region>([a-z0-9-]{1,40})</Region>")
+_CHANGED = 412
+"""The answer where an object is no longer the one of If-Match."""
 _WRONG_REGION = (
     "PermanentRedirect",
     "AuthorizationHeaderMalformed",
@@ -47,6 +51,8 @@ class Bucket:
         ).rstrip("/")
         self._virtual = environment.get("RUNAI_STREAMER_S3_USE_VIRTUAL_ADDRESSING") == "1"
         self._key_ring, self._lock = KeyRing(web), threading.Lock()
+        self._tags: dict[str, str] = {}
+        """The ETag of each key as it was listed, where the store tells one: the revision is made of them, so nothing else may come under it."""
 
     def listing(self) -> Listing:
         files: list[File] = []
@@ -85,16 +91,17 @@ class Bucket:
             return ()
         if not key.startswith(self._prefix) or not size.isdecimal() or not is_inside(path):
             raise failed("Download", f"{self.name} lists {key[:200]!r} with size {size[:40]!r}", REACH)
-        return (File(path, int(size), Digest("etag", told.get("ETag", "").strip('"')), key),)
+        tag = told.get("ETag", "")
+        self._tags[key] = _first(_STRONG, tag)
+        return (File(path, int(size), Digest("etag", tag.strip('"')), key),)
 
     def with_sums(self, file: File) -> File:
         """The file with the sum of it that can be checked here. A store has several kinds of sums, and some ETags are not one."""
         with self._ask(file.key, "", {"x-amz-checksum-mode": "ENABLED"}, method="HEAD") as answer:
             headers = answer.headers
-        if headers.get("content-length", "") not in ("", str(file.size)):
-            raise failed(
-                "Download", f"{file.path} of {self.name} changed while it was fetched", "start again"
-            )
+        tags = {self._tags.get(file.key, ""), _first(_STRONG, headers.get("etag", ""))} - {""}
+        if headers.get("content-length", "") not in ("", str(file.size)) or len(tags) > 1:
+            raise self._changed(file.key)
         return file._replace(digest=_sum_of_object(headers) or self._of_parts(file, headers))
 
     def _of_parts(self, file: File, headers: Mapping[str, str]) -> Digest | None:
@@ -113,6 +120,8 @@ class Bucket:
 
     def open(self, file: File, start: int, end: int) -> Answer:
         asked = {"Range": f"bytes={start}-{end - 1}"} if (start, end) != (0, file.size) else {}
+        if tag := self._tags.get(file.key):
+            asked["If-Match"] = f'"{tag}"'
         return self._ask(file.key, "", asked)
 
     def _ask(self, key: str, query: str, headers: Mapping[str, str] = {}, *, method: str = "GET") -> Answer:
@@ -170,11 +179,17 @@ class Bucket:
             return failed("GatedModel", f"the store does not let these keys read {self.name} ({code})", _KEYS)
         if refused.status == 404:
             return failed("ModelNotFound", f"{self.name} has no {key or 'such folder'}", _NAMES)
+        if refused.status == _CHANGED:
+            return self._changed(key)
         if code in _WRONG_REGION:
             return failed(
                 "Download", f"{self.name} is in another region ({code})", "AWS_REGION by spec.engine.env"
             )
         return failed("Download", f"{self.name}: the store answers {refused.status} ({code})", REACH)
+
+    def _changed(self, key: str) -> FetchFailed:
+        path = key[len(self._prefix) :]
+        return failed("Download", f"{path} of {self.name} changed while it was fetched", "start again")
 
 
 def _sum_of_object(headers: Mapping[str, str]) -> Digest | None:
