@@ -15,8 +15,8 @@ from plimsoll_runtime.sources.bucket import Bucket
 from plimsoll_runtime.sources.fetch import Fetched, fetch
 from plimsoll_runtime.sources.remote import remote
 from plimsoll_runtime.sources.sigv4 import Keys, signed
-from plimsoll_runtime.sources.trouble import FetchFailed
-from plimsoll_runtime.sources.web import Web
+from plimsoll_runtime.sources.trouble import FetchFailed, Refused
+from plimsoll_runtime.sources.web import Answer, Web
 from tests.runtime.bucket_site import ACCESS, REGION, SECRET, BucketSite
 from tests.runtime.sites import Asked, Reply, cut_once, status_once
 from tests.runtime.small_model import QUICK, WANTED, Listener, files_of, safetensors, shards
@@ -231,6 +231,31 @@ def test_what_is_not_there_is_told(store, tmp_path, source, said):
     assert caught.value.failure.word == "ModelNotFound"
 
 
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("eu-west-1", "https://sts.eu-west-1.amazonaws.com"),
+        ("cn-northwest-1", "https://sts.cn-northwest-1.amazonaws.com.cn"),
+    ],
+)
+def test_where_keys_are_lent(store, tmp_path, monkeypatch, region, host):
+    asked: list[str] = []
+
+    def opened(_: Web, url: str, *__: object, **___: object) -> Answer:
+        asked.append(url)
+        raise Refused(403, {}, "", "sts")
+
+    monkeypatch.setattr(Web, "open", opened)
+    (tmp_path / "token").write_text("of the pod")
+    lent = {
+        "AWS_ROLE_ARN": "arn:aws-cn:iam::1:role/r",
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+    }
+    with pytest.raises(FetchFailed, match="is not lent to this pod"):
+        get(store, tmp_path / "into", None, AWS_ACCESS_KEY_ID="", AWS_REGION=region, **lent)
+    assert asked == [host]
+
+
 def _keys_told(keys: object) -> bytes:
     told = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": {"Credentials": keys}}}
     return json.dumps(told).encode()
@@ -273,6 +298,7 @@ def test_nobody_is_followed_elsewhere(store, tmp_path):
     [
         ({}, "https://models.s3.us-east-1.amazonaws.com/a/b"),
         ({"AWS_DEFAULT_REGION": "eu-west-1"}, "https://models.s3.eu-west-1.amazonaws.com/a/b"),
+        ({"AWS_REGION": "cn-north-1"}, "https://models.s3.cn-north-1.amazonaws.com.cn/a/b"),
         ({"AWS_ENDPOINT_URL": "http://minio:9000/"}, "http://minio:9000/models/a/b"),
         ({"AWS_ENDPOINT_URL": "http://x", "AWS_ENDPOINT_URL_S3": "http://y"}, "http://y/models/a/b"),
         (

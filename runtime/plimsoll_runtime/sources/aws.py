@@ -53,7 +53,7 @@ class KeyRing:
 
     def _by_role(self, role: str, file: Path, environment: Mapping[str, str]) -> LentKeys:
         region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
-        endpoint = environment.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{region}.amazonaws.com"
+        endpoint = environment.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{region}.{domain_of(region)}"
         try:
             token = file.read_text(encoding="utf-8").strip()
         except OSError as error:
@@ -74,6 +74,11 @@ class KeyRing:
                 return LentKeys(_keys_in(answer.text()), time.monotonic() + LENT_SECONDS - EARLY_SECONDS)
         except Refused as refused:
             raise failed("GatedModel", f"{role} is not lent to this pod: {refused}", _REMEDY) from refused
+
+
+def domain_of(region: str) -> str:
+    """Amazon's regions in China have names of their own."""
+    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
 
 
 def _keys_in(text: bytes) -> Keys:

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from urllib.parse import SplitResult, urlsplit
 
-from plimsoll_runtime.sources.aws import KeyRing
+from plimsoll_runtime.sources.aws import KeyRing, domain_of
 from plimsoll_runtime.sources.hub import is_inside
 from plimsoll_runtime.sources.listing import Digest, File, Listing
 from plimsoll_runtime.sources.sigv4 import escaped, signed
@@ -160,7 +160,7 @@ class Bucket:
                     netloc=f"{self._bucket}.{base.netloc}", path=base.path + path, query=query
                 )
             return base._replace(path=f"{base.path}/{self._bucket}{path if key else ''}", query=query)
-        host = f"s3.{self._region}.amazonaws.com"
+        host = f"s3.{self._region}.{domain_of(self._region)}"
         if plain:
             return SplitResult("https", f"{self._bucket}.{host}", path, query, "")
         return SplitResult("https", host, f"/{self._bucket}{path if key else ''}", query, "")
