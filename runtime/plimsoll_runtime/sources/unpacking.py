@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import importlib
 import os
 import shutil
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from plimsoll_runtime.sources.download import of_disk, room
 from plimsoll_runtime.sources.links import Links
@@ -68,7 +70,7 @@ def _unpack(archive: Path, into: Path, links: Links, look: Callable[[], None]) -
             for member in tar:
                 look()
                 _place(tar, member, into, links, look)
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as error:
         raise failed("BadCheckpoint", f"a layer is no archive that can be read: {error}", ANEW) from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
         raise failed(
@@ -86,17 +88,22 @@ def _move(half: Path, into: Path) -> None:
 
 @contextlib.contextmanager
 def opened(archive: Path) -> Iterator[tarfile.TarFile]:
-    if archive.name.endswith(".zst"):
-        try:
-            zstd = importlib.import_module("compression.zstd")  # of Python 3.14 and later
-        except ImportError:
-            message = "a layer is packed by zstd, which this image's Python cannot read"
-            raise failed("BadCheckpoint", message, "push the model without compression, or by gzip") from None
-        with zstd.open(archive, "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
-            yield tar
-        return
-    with tarfile.open(archive, "r|gz" if archive.name.endswith(".gz") else "r|") as tar:
+    with _unpacked(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
         yield tar
+
+
+def _unpacked(archive: Path) -> IO[bytes]:
+    if archive.name.endswith(".gz"):
+        # tarfile itself would end with the first of several members, and what seeks in layers has one for each file.
+        return cast("IO[bytes]", gzip.open(archive))
+    if not archive.name.endswith(".zst"):
+        return archive.open("rb")
+    try:
+        zstd = importlib.import_module("compression.zstd")  # of Python 3.14 and later
+    except ImportError:
+        message = "a layer is packed by zstd, which this image's Python cannot read"
+        raise failed("BadCheckpoint", message, "push the model without compression, or by gzip") from None
+    return cast("IO[bytes]", zstd.open(archive, "rb"))
 
 
 def _place(
