@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tests.runtime.sites import Asked, Reply, Site, ranged
 
 USER, PASSWORD, TOKEN = "puller", "pass:word", "registry-token"
+SCOPE = "repository:acme/tiny:pull"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
 
@@ -39,7 +40,9 @@ class RegistrySite(Site):
         self.manifests: dict[str, tuple[str, bytes]] = {}
         self.wrong: dict[str, bytes] = {}
         self.realm: str | None = None
-        self.closed = True
+        self.closed, self.public = True, False
+        self.challenges = 'Bearer realm="{realm}",service="tests"', ""
+        """Ways to say who asks, a header each."""
         super().__init__()
 
     def push(self, tag: str, layers: Sequence[tuple[str, str, bytes]], *, index: bool = False) -> str:
@@ -82,7 +85,10 @@ class RegistrySite(Site):
             return self._token(asked)
         if self.closed and asked.headers.get("authorization") != f"Bearer {TOKEN}":
             realm = self.realm or f"{self.url}/token"
-            return Reply(401, b"{}", {"WWW-Authenticate": f'Bearer realm="{realm}",service="tests"'})
+            one, other = (way.format(realm=realm) for way in self.challenges)
+            # Names of headers are the same in any case, so these are two of one name.
+            more = {"Www-Authenticate": other} if other else {}
+            return Reply(401, b"{}", {"WWW-Authenticate": one, **more})
         place = asked.path.removeprefix("/v2/acme/tiny/")
         what, _, name = place.partition("/")
         if what == "manifests" and name in self.manifests:
@@ -94,10 +100,8 @@ class RegistrySite(Site):
 
     def _token(self, asked: Asked) -> Reply:
         told = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        if (
-            asked.headers.get("authorization") != f"Basic {told}"
-            or asked.query.get("scope") != "repository:acme/tiny:pull"
-        ):
+        known = self.public or asked.headers.get("authorization") == f"Basic {told}"
+        if not known or (asked.query.get("scope"), asked.query.get("service")) != (SCOPE, "tests"):
             return Reply(401, b"{}")
         return Reply(200, json.dumps({"token": TOKEN}).encode())
 

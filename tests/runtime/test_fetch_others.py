@@ -222,6 +222,29 @@ def test_what_a_registry_refuses_is_told_in_words(registry, tmp_path, tag, given
     assert caught.value.failure.word == word
 
 
+BEARER = 'Bearer realm="{realm}",service="tests",scope="*"'
+BASIC = 'Basic realm="https://elsewhere.example/v2, bearer of",charset="UTF-8"'
+
+
+@pytest.mark.parametrize(
+    "challenges",
+    [(BEARER, BASIC), (BASIC, BEARER), (f"{BASIC}, {BEARER}", ""), (BEARER.replace("Bearer", "bearer"), "")],
+)
+@pytest.mark.parametrize("auth", ["", AUTH["OCI_REGISTRY_AUTH"]])
+def test_a_token_is_asked_for_where_a_registry_knows_other_ways_too(registry, tmp_path, challenges, auth):
+    registry.public, registry.challenges = not auth, challenges
+    registry.push("v1", [(RAW, "config.json", b"{}")])
+    assert files_of(pull(registry, tmp_path, OCI_REGISTRY_AUTH=auth).path) == {"config.json"}
+
+
+def test_a_registry_that_gives_no_tokens_is_told_as_one_that_lets_nobody_in(registry, tmp_path):
+    registry.public, registry.challenges = True, (BASIC, "")
+    registry.push("v1", [(RAW, "config.json", b"{}")])
+    with pytest.raises(FetchFailed) as caught:
+        pull(registry, tmp_path, OCI_REGISTRY_AUTH="")
+    assert caught.value.failure.word == "GatedModel"
+
+
 @pytest.mark.parametrize(
     "realm", ["http://169.254.169.254/token", "http://evil.example/token", "file:///etc/passwd"]
 )

@@ -36,6 +36,8 @@ _INDEXES = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
+_BEARER = re.compile(r"(?:\A|,)\s*bearer\s", re.IGNORECASE)
+"""Before what is said of tokens; other ways to say who asks may stand on either side."""
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TOKENS = f"a Secret that may pull it in spec.model.tokenSecret: a token, USER:PASSWORD, or a whole .dockerconfigjson ({AUTH} of the pod)"
@@ -175,8 +177,10 @@ class Registry:
 
     def _login(self, challenge: str) -> str:
         """Where the registry says a token is to be had. What is known of the user goes there as it does to the registry: by name."""
-        told = dict(_CHALLENGE.findall(challenge))
-        if not challenge.lower().startswith("bearer") or not told.get("realm"):
+        found = _BEARER.search(challenge)
+        # Of what is said twice the first is of tokens, and the last of another way.
+        told = dict(reversed(_CHALLENGE.findall(challenge, found.end()))) if found else {}
+        if not told.get("realm"):
             raise failed("GatedModel", f"the registry does not let this pod pull {self.name}", _TOKENS)
         asked = {"scope": f"repository:{self._reference.repository}:pull"}
         if told.get("service"):

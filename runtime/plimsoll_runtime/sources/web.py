@@ -55,7 +55,8 @@ class Answer:
         self._connection, self._response = connection, response
         self._socket = sock
         self.status, self.url = response.status, url
-        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        # Of several with one name all count, as if they were one.
+        self.headers = {name.lower(): response.getheader(name, "") for name in response.headers}
         self.hops = begin
         """The headers of the answers that sent us here."""
 
