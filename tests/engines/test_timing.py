@@ -47,11 +47,11 @@ def test_a_start_is_timed_by_what_the_weights_come_through(asked, where):
 @pytest.mark.parametrize(
     ("asked", "bytes_", "seconds"),
     [
-        (spec(), 0, 300),
-        (spec(), 140_000_000_000, 3100),
+        (spec(), 0, 630),
+        (spec(), 140_000_000_000, 3430),
         (spec("pvc://claim/x"), 140_000_000_000, 1700),
         (spec(rollout={"deadlineSeconds": 7200}), 140_000_000_000, 7200),
-        (spec(rollout={"deadlineSeconds": 60}), 140_000_000_000, 3100),
+        (spec(rollout={"deadlineSeconds": 60}), 140_000_000_000, 3430),
     ],
 )
 def test_no_limit_on_a_start_is_stricter_than_its_bytes_or_its_owner(asked, bytes_, seconds):

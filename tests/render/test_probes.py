@@ -123,11 +123,11 @@ def test_pods_that_only_compute_outlive_the_drain_of_their_leader():
 @pytest.mark.parametrize(
     ("said", "seconds"),
     [
-        ({}, 628),  # 16.4 GB at 50 MB/s, and 300 s
+        ({}, 958),  # 16.4 GB at 50 MB/s, 300 s, and 330 s for a hub that has a start wait
         ({"model": {"source": "pvc://claim/Qwen/Qwen3-8B"}}, None),
         ({"storage": {"weights": {"image": {"reference": "r/x"}}}}, 382),
         ({"rollout": {"deadlineSeconds": 3600}}, 3600),
-        ({"rollout": {"deadlineSeconds": 60}}, 628),
+        ({"rollout": {"deadlineSeconds": 60}}, 958),
     ],
 )
 def test_a_start_may_take_as_long_as_its_bytes_and_its_owner_say(said, seconds):

@@ -16,6 +16,8 @@ from plimsoll.planning.plan import PlanSet
 BESIDE_LOADING_SECONDS: Final = 300
 """Seconds for imports, compilation with an empty cache, profiling and graphs. A start of 277 s was published for 35B on one GPU, most of it
 for these."""
+HUB_WAIT_SECONDS: Final = 330
+"""How long a hub may have a start wait that has asked for too much: they count over 5 minutes, and the supervisor heeds them for that long."""
 PULL_SECONDS: Final = 1200
 """Seconds for pulling the image, which has some 10 GB, beside the engine's start, before a rollout counts as stuck."""
 BYTES_PER_SECOND: Final = {"hub": 50_000_000, "volume": 100_000_000, "node": 200_000_000}
@@ -41,7 +43,9 @@ def reads_from(spec: LLMDeploymentSpec) -> str:
 
 def start_seconds(spec: LLMDeploymentSpec, weight_bytes: int) -> int:
     """How long a start may take; the user's deadline where that is longer, so that no probe is stricter."""
-    computed = BESIDE_LOADING_SECONDS + ceil(weight_bytes / BYTES_PER_SECOND[reads_from(spec)])
+    source = reads_from(spec)
+    waits = HUB_WAIT_SECONDS if source == "hub" else 0
+    computed = BESIDE_LOADING_SECONDS + waits + ceil(weight_bytes / BYTES_PER_SECOND[source])
     return max(computed, spec.rollout.deadline_seconds or 0)
 
 
