@@ -27,6 +27,10 @@ class _Told:
     def says(self, text: str) -> None:
         self._says(text)
 
+    def waits(self, text: str | None) -> None:
+        if text is not None:
+            self._says(text)
+
 
 def fetching(environment: Mapping[str, str], stopped: Callable[[], bool]) -> Fetch:
     own = dict(environment)

@@ -179,3 +179,8 @@ class _Teller:
 
     def says(self, text: str) -> None:
         tell(text)
+
+    def waits(self, text: str | None) -> None:
+        if text is not None:
+            tell(text)
+        self._said.waits(text)

@@ -94,7 +94,7 @@ class Said:
             self._devices, self._warnings = devices, tuple(warnings)
 
     def waits(self, text: str | None) -> None:
-        """For another pod, in words; None when it waits no longer."""
+        """For another pod or a server, in words; None when it waits no longer."""
         with self._lock:
             self._waits = text
 

@@ -22,6 +22,7 @@ class Listener:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int]] = []
         self.lines: list[str] = []
+        self.waited: list[str | None] = []
         self.end = threading.Event()
 
     def progress(self, done: int, of: int) -> None:
@@ -29,6 +30,9 @@ class Listener:
 
     def says(self, text: str) -> None:
         self.lines.append(text)
+
+    def waits(self, text: str | None) -> None:
+        self.waited.append(text)
 
     def stopped(self) -> bool:
         return self.end.is_set()

@@ -46,6 +46,10 @@ class Told(Protocol):
         """Tells a sentence to people who read the log."""
         ...
 
+    def waits(self, text: str | None) -> None:
+        """Tells what is waited for before anything comes; None when that is over."""
+        ...
+
     def stopped(self) -> bool: ...
 
 
@@ -223,8 +227,9 @@ class Download:
     def _pause(self, piece: _Piece, attempt: int, trouble: Transient) -> None:
         if attempt >= self._patience.attempts:
             raise failed("Download", f"{self._source.name} cannot be fetched: {trouble}", REACH) from trouble
-        self._said.append(f"{piece.of.job.file.path}: {trouble}; tries again")
-        if self._end.wait(self._patience.pause(attempt, trouble.after)):
+        seconds = self._patience.pause(attempt, trouble.after)
+        self._said.append(f"{piece.of.job.file.path}: {trouble}; asks again in {seconds:.0f} s")
+        if self._end.wait(seconds):
             raise Stopped
 
     def _read(self, piece: _Piece, at: int) -> int:

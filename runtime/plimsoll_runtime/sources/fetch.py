@@ -150,6 +150,9 @@ class _Shared(NamedTuple):
     def says(self, text: str) -> None:
         self.told.says(text)
 
+    def waits(self, text: str | None) -> None:
+        self.told.waits(text)
+
     def stopped(self) -> bool:
         return self.told.stopped()
 
@@ -202,7 +205,13 @@ class _Fetch(NamedTuple):
             raise failed("BadCheckpoint", f"{index} of {client.name} is no index of weights", ANEW) from error
 
     def _patiently(self, call: Callable[[], _T]) -> _T:
-        return patiently(call, self.web.patience, lambda seconds: pause(self.told, seconds))
+        def wait(seconds: float, why: str) -> bool:
+            self.told.waits(f"{why}: asks again in {seconds:.0f} s")
+            stopped = pause(self.told, seconds)
+            self.told.waits(None)
+            return stopped
+
+        return patiently(call, self.web.patience, wait)
 
 
 def small(client: Source, file: File) -> bytes:

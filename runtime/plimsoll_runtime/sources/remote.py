@@ -107,6 +107,6 @@ class _Ranges(io.RawIOBase):
         return piece
 
 
-def _wait(seconds: float) -> bool:
+def _wait(seconds: float, _why: str) -> bool:
     time.sleep(seconds)
     return False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from email.utils import mktime_tz, parsedate_tz
 from typing import NamedTuple, TypeVar
 
 from plimsoll_runtime.failure import Failure
@@ -10,6 +12,8 @@ from plimsoll_runtime.failure import Failure
 _T = TypeVar("_T")
 REACH = "let the pods reach it (proxy, mirror, NetworkPolicy, DNS), or keep the weights in a volume: spec.storage.weights"
 ANEW = "correct spec.model.source and spec.model.revision, or put the files there anew"
+_LIMIT = re.compile(r";\s*([rt])=(\d+)")
+"""How much is left of a limit, and in how many seconds it is counted anew."""
 
 
 class FetchFailed(Exception):
@@ -54,17 +58,36 @@ class Patience(NamedTuple):
     """The longest pause between two attempts, in seconds; pauses begin with `first` and double."""
     timeout: float = 30.0
     """After how many seconds a connection that says nothing is given up."""
+    longest: float = 330.0
+    """How long a server is heeded that asks for a longer pause. Hubs count requests over 5 minutes, and a start has time for one such wait."""
 
     def pause(self, attempt: int, asked: float | None) -> float:
-        return min(self.most, max(asked or 0.0, self.first * float(1 << min(attempt - 1, 10))))
+        own = min(self.most, self.first * float(1 << min(attempt - 1, 10)))
+        return max(own, min(self.longest, asked or 0.0))
 
 
 def failed(word: str, message: str, remedy: str) -> FetchFailed:
     return FetchFailed(Failure(word, message, remedy))
 
 
-def patiently(call: Callable[[], _T], patience: Patience, wait: Callable[[float], bool]) -> _T:
-    """Calls until it succeeds, fails for good, or patience is at its end. `wait` waits for so many seconds, and returns true where the fetch is to end."""
+def asked_to_wait(headers: Mapping[str, str]) -> float | None:
+    """How many seconds a server asks to wait, if it does: by Retry-After, or by a limit of RateLimit that is used up. Dates are of its own clock."""
+    after = headers.get("retry-after", "")
+    if after.isdecimal():
+        return float(after)
+    until, now = parsedate_tz(after), parsedate_tz(headers.get("date", ""))
+    if until and now:
+        try:
+            return max(0.0, float(mktime_tz(until) - mktime_tz(now)))
+        except (ValueError, OverflowError):  # a date that is none
+            return None
+    limits = (dict(_LIMIT.findall(limit)) for limit in headers.get("ratelimit", "").split(","))
+    return max((float(one["t"]) for one in limits if one.get("r") == "0" and "t" in one), default=None)
+
+
+def patiently(call: Callable[[], _T], patience: Patience, wait: Callable[[float, str], bool]) -> _T:
+    """Calls until it succeeds, fails for good, or patience is at its end. `wait` waits for so many seconds and for that reason, and returns
+    true where the fetch is to end."""
     attempt = 0
     while True:
         try:
@@ -73,5 +96,5 @@ def patiently(call: Callable[[], _T], patience: Patience, wait: Callable[[float]
             attempt += 1
             if attempt >= patience.attempts:
                 raise failed("Download", f"the model cannot be fetched: {trouble}", REACH) from trouble
-            if wait(patience.pause(attempt, trouble.after)):
+            if wait(patience.pause(attempt, trouble.after), str(trouble)):
                 raise Stopped from None

@@ -27,11 +27,12 @@ from plimsoll_runtime.sources.guard import (
     same_origin,
 )
 from plimsoll_runtime.sources.proxies import CONFIGURED, Proxy, proxy_of
-from plimsoll_runtime.sources.trouble import ANEW, Patience, Refused, Transient, failed
+from plimsoll_runtime.sources.trouble import ANEW, Patience, Refused, Transient, asked_to_wait, failed
 
 MOST_HOPS = 6
 MOST_TEXT = 64 << 20
-_PASSING = (408, 425, 429, 500, 502, 503, 504)
+_PASSING = (408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524)
+"""The last five are of Cloudflare, for a server behind it."""
 _NO_SUCH_RANGE = 416
 _PROXY_REFUSES = 407
 _TUNNEL_REFUSED = f"Tunnel connection failed: {_PROXY_REFUSES}"
@@ -256,8 +257,7 @@ def _checked(answer: Answer) -> Answer:
     with answer:
         where, status = _host(answer.url), answer.status
         if status in _PASSING:
-            after = answer.headers.get("retry-after", "")
-            raise Transient(f"{where} answers {status}", float(after) if after.isdecimal() else None)
+            raise Transient(f"{where} answers {status}", asked_to_wait(answer.headers))
         if status == _NO_SUCH_RANGE:
             name = unquote(parts_of(answer.url).path).rpartition("/")[2]
             raise failed("BadCheckpoint", f"{where} has less of {name[:200]} than it announced", ANEW)
