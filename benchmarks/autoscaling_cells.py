@@ -137,6 +137,7 @@ def synthetic(name: str) -> RateTrace:
         at=tuple(step_s * step for step in range(len(rates))),
         rates=tuple(rates),
         cvs=(cv,) * len(rates),
+        last_s=step_s,
     )
 
 

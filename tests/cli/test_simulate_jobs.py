@@ -32,7 +32,7 @@ from tests.simulate.worlds import SCENARIO
 
 __all__ = ["llm", "rates"]
 
-TRACE = RateTrace(name="rates", at=(0.0, 60.0), rates=(2.0, 3.0), cvs=(1.0, 1.0))
+TRACE = RateTrace(name="rates", at=(0.0, 60.0), rates=(2.0, 3.0), cvs=(1.0, 1.0), last_s=60.0)
 CASES = tuple(
     Case(seed=seed, routing=Routing.POOL, policy=policy)
     for seed in (1, 2)

@@ -190,6 +190,35 @@ def test_lines_of_a_dashboard_without_a_value_are_passed_over_and_counted():
     assert found.notes == ("2 lines hold no value: the rate before them is taken to go on",)
 
 
+def answered(*series: Mapping[str, object]) -> dict[str, object]:
+    return {"status": "success", "data": {"resultType": "matrix", "result": list(series)}}
+
+
+def prometheus(*values: tuple[float, str]) -> str:
+    return json.dumps(answered({"metric": {}, "values": [list(one) for one in values]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "lasts"),
+    [
+        pytest.param("time,requests\n0,60\n60,60\n120,60\n28800,60\n", 60, id="counts, after hours of nobody"),
+        pytest.param("time,requests\n28800,60\n0,60\n60,60\n120,60\n", 60, id="in another order"),
+        pytest.param("t_s,rate_rps\n0,2\n60,2\n120,\n180,NaN\n240,2\n", 60, id="rates, after lines without a value"),
+        pytest.param("t_s,rate_rps\n240,2\n180,\n60,2\n0,2\n", 60, id="the latest first"),
+        pytest.param("Time,rate_rps\n2026-11-23T10:00,2\n2026-11-23T10:01,\n2026-11-23T10:02,2\n", 60, id="by dates"),
+        pytest.param("t_s,rate_rps\n0,2\n60,2\n360,2\n", 300, id="rates, of which the one before lasted longer"),
+        pytest.param("t_s,rate_rps\n5,2\n", 600, id="a single rate"),
+        pytest.param(prometheus((60, "2"), (120, "2"), (660, "2")), 60, id="Prometheus', after a stretch that it left out"),
+        pytest.param(prometheus((60, "2"), (120, "NaN"), (180, "2")), 60, id="Prometheus', after what is no number"),
+        pytest.param(prometheus((60, "2")), 600, id="a single one of Prometheus'"),
+    ],
+)  # fmt: skip
+def test_the_last_line_holds_as_long_as_a_line_does_and_not_as_long_as_a_hole_before_it(
+    text: str, lasts: float
+):
+    assert rates(text).last_s == lasts
+
+
 def test_whole_numbers_of_which_nothing_says_what_they_count_are_refused():
     said = refused("Time,Value\n0,120\n60,90\n")
     assert (
@@ -238,10 +267,6 @@ def test_of_lines_that_sum_up_several_requests_it_is_said_that_each_is_taken_for
         "Requests is above 1, and each line is taken for one request all the same; leave the tokens out to have the counts replayed",
     )
     assert len(list(found.lines)) == 2
-
-
-def answered(*series: Mapping[str, object]) -> dict[str, object]:
-    return {"status": "success", "data": {"resultType": "matrix", "result": list(series)}}
 
 
 ONE = {"metric": {"model": "chat"}, "values": [[1790000000, "1.5"], [1790000060, "2"], [1790000120.0, "0"]]}

@@ -20,7 +20,8 @@ LENGTHS = Lengths(input=Length(500, 0.8), output=Length(100, 0.5))
 
 def rates(*rows: tuple[float, float, float]) -> RateTrace:
     at, per_second, cvs = zip(*rows, strict=True)
-    return RateTrace(name="rates", at=at, rates=per_second, cvs=cvs)
+    lasts = at[-1] - at[-2] if len(at) > 1 else 600.0
+    return RateTrace(name="rates", at=at, rates=per_second, cvs=cvs, last_s=lasts)
 
 
 def requests(count: int = 1000, gap: float = 1.0) -> RequestTrace:
@@ -208,6 +209,16 @@ def test_how_many_requests_a_part_will_be_is_known_before_they_are_drawn():
     assert expected(story, 300, 900, 2) == 2 * (300 + 9 * 300)
     drawn = draw_arrivals(story, LENGTHS, seed=1)
     assert expected(story, 0, story.span_s, 1) == pytest.approx(len(drawn), rel=0.1)
+
+
+def test_a_hole_before_the_last_line_brings_no_traffic_of_its_own(tmp_path: Path):
+    file = tmp_path / "counts.csv"
+    minutes = (*range(10), 480)
+    file.write_text("time,requests\n" + "".join(f"{60 * minute},120\n" for minute in minutes))
+    story = load_trace(file)
+    assert story.span_s == 481 * 60
+    assert expected(story, 0, story.span_s, 1) == pytest.approx(11 * 120)
+    assert len(draw_arrivals(story, LENGTHS, seed=1)) == pytest.approx(11 * 120, rel=0.15)
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path):

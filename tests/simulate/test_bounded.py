@@ -13,7 +13,7 @@ from plimsoll.simulate.stages import Stages
 from plimsoll.simulate.traces import RateTrace, RequestTrace, TimeTrace
 from tests.simulate.worlds import SCENARIO
 
-RATES = RateTrace(name="rates", at=(0.0,), rates=(50.0,), cvs=(1.0,))
+RATES = RateTrace(name="rates", at=(0.0,), rates=(50.0,), cvs=(1.0,), last_s=600.0)
 LENGTHS = Lengths(input=Length.by(1000, 4000, None, 1), output=Length.by(300, 1200, None, 1))
 
 

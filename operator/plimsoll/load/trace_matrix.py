@@ -14,7 +14,7 @@ from math import isnan
 from typing import Any, Final
 
 from plimsoll.load.problems import LoadError
-from plimsoll.load.trace_rates import MOST_RATE, WIDE, Rate
+from plimsoll.load.trace_rates import MOST_RATE, SINGLE_S, WIDE, Rate
 from plimsoll.load.trace_times import Clock
 
 NAMED: Final = 3
@@ -34,16 +34,19 @@ def begins_matrix(text: str) -> bool:
     return _LIST.match(text) is not None or _ANSWER.match(text) is not None
 
 
-def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetime | None]:
-    """The rates with times since the first one, what is taken of them, and when that was; raises LoadError."""
+def rates_of(text: str, name: str) -> tuple[list[Rate], float, tuple[str, ...], datetime | None]:
+    """The rates with times since the first one, how long the last holds, what is taken of them, and when the first was; raises LoadError."""
     try:
         held = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise LoadError(f"{name}: begins as an answer of Prometheus, and is no JSON: {error}") from None
     series = _series(held, name)
     added: dict[float, float] = {}
+    asked: set[float] = set()
     for at, value in (point for one in series for point in _points(one, name)):
-        added[at] = added.get(at, 0.0) + value
+        asked.add(at)
+        if not isnan(value):
+            added[at] = added.get(at, 0.0) + value
     if not added:
         raise LoadError(f"{name}: holds no series: the query found nothing in that time")
     times = sorted(added)
@@ -55,12 +58,13 @@ def rates_of(text: str, name: str) -> tuple[list[Rate], tuple[str, ...], datetim
         notes.append(
             f"{len(series)} series are added up ({named}{more}); keep the one that is meant if they are not of one model's requests"
         )
-    gaps = [after - before for before, after in pairwise(times)]
-    if holes := sum(gap > WIDE * min(gaps) for gap in gaps):
+    # The answer's step: what is at the grid's other times is left out, or is no number.
+    step_s = min((after - before for before, after in pairwise(sorted(asked))), default=SINGLE_S)
+    if holes := sum(after - before > WIDE * step_s for before, after in pairwise(times)):
         stretch, it = ("stretch", "it") if holes == 1 else ("stretches", "them")
         notes.append(f"{holes:,} {stretch} of time without a value: the rate before {it} is taken to go on")
     rates = [Rate(at - begin, added[at], 1.0) for at in times]
-    return rates, tuple(notes), Clock("at").began({"at": begin})
+    return rates, step_s, tuple(notes), Clock("at").began({"at": begin})
 
 
 def _series(held: object, name: str) -> Sequence[Mapping[str, Any]]:
@@ -92,9 +96,7 @@ def _points(series: Mapping[str, Any], name: str) -> Iterator[tuple[float, float
             raise LoadError(
                 f"{name}: a value of its series is {held!r}; it must be a pair of a Unix time and a number"
             ) from None
-        if isnan(value):
-            continue
-        if not 0 <= value <= MOST_RATE or not 0 <= at < float("inf"):
+        if not (isnan(value) or 0 <= value <= MOST_RATE) or not 0 <= at < float("inf"):
             raise LoadError(
                 f"{name}: a value of its series is {value:g}; it must be a rate that is not negative, at most {MOST_RATE:,.0f}"
             )

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from plimsoll.facts.spans import DAY_S
@@ -33,6 +33,8 @@ GRID_S: Final = 5.0
 multiples of one or two seconds too, and hardly of more."""
 BY_CHANCE: Final = 3
 """How many times as often as the interval another gap may be, where most intervals are left out."""
+SINGLE_S: Final = 600.0
+"""How long a rate holds that is alone."""
 _ON_GRID: Final = 0.02
 """How far from a multiple of it a gap may be, in intervals."""
 
@@ -156,8 +158,16 @@ def per_second(row: Row, columns: RateColumns) -> float:
     return value * each
 
 
-def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
-    """Rates from lines that hold a count where a rate would stand, in the same order, with a sentence on what is taken.
+def last_s(at: Sequence[float], empty: Iterable[float]) -> float:
+    """How long the last rate holds: as long as the line before it did, which may be one without a value."""
+    end = max(at, default=0.0)
+    before = max((one for one in chain(at, empty) if one < end), default=None)
+    return SINGLE_S if before is None else end - before
+
+
+def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], float, str]:
+    """Rates from lines that hold a count where a rate would stand, in the same order, how long the last of them holds, and a sentence on what is
+    taken.
 
     A count is of the time until the next line, and the last of what is usual. A table that groups by the minute has no line for a minute in
     which nobody came, so a longer gap is the usual time and then nothing. Where there is no usual time, LoadError is raised: whether a count
@@ -193,7 +203,7 @@ def by_interval(name: str, counts: Sequence[Rate]) -> tuple[list[Rate], str]:
         )
     )
     drawn = "how many come in each, and when, is drawn by chance around the count"
-    return found, f"requests are counted by {usual:,g} seconds, and {drawn}{left_out}"
+    return found, usual, f"requests are counted by {usual:,g} seconds, and {drawn}{left_out}"
 
 
 def _usual(gaps: Sequence[float]) -> float:

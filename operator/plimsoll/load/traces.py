@@ -15,7 +15,6 @@ import codecs
 import gzip
 import io
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -44,6 +43,7 @@ from plimsoll.load.trace_rates import (
     by_interval,
     has_number,
     is_number,
+    last_s,
     per_second,
     uneven,
     unit_beside,
@@ -118,6 +118,8 @@ class Times:
 @dataclass(frozen=True, slots=True)
 class Rates:
     lines: Iterator[Rate]
+    last_s: float
+    """How long the last of them holds, which no line ends."""
     notes: tuple[str, ...] = ()
     """What was taken, as the trace does not say it."""
     began: datetime | None = None
@@ -163,8 +165,8 @@ def read_trace(lines: Iterable[str], name: str, *, sorted_by_time: bool = True) 
     try:
         begin, all_lines = begin_of(iter(lines))
         if begins_matrix(begin):
-            rates, taken, since = rates_of("".join(all_lines), name)
-            return Rates(iter(rates), taken, since)
+            rates, step_s, taken, since = rates_of("".join(all_lines), name)
+            return Rates(iter(rates), step_s, taken, since)
         if begins_frames(begin):
             of_frames, lines_of_frames = table_of("".join(all_lines), name)
             return _rates(enumerate(lines_of_frames, start=1), of_frames, name, sorted_by_time)
@@ -324,14 +326,16 @@ def _times(
 
 def _rates(rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool) -> Rates:
     """All of them at once: what they count is seen from all, and there are few beside requests."""
-    passed = Counter[str]()
+    passed: list[Row] = []
     clock, rows, said_of_dates = _clock(
         _with_number(rows, columns.rate, passed), columns.at, SAMPLES_PER_S, name
     )
     notes, clock = list(said_of_dates), replace(clock, unit_s=columns.unit_s)
     first = first_of(rows, name, 1)
     rows = chain(first, rows)
-    since = clock.began(first[0][1]) if first else None
+    since, begin = None, 0.0
+    if first:
+        since, begin = clock.began(first[0][1]), clock.moment_or_none(first[0][1]) or 0.0
     if first and not columns.said:
         columns = replace(columns, said=unit_beside(first[0][1], columns.rate) is not None)
     elif columns.per_second is None and first and unit_beside(first[0][1], columns.rate) is not None:
@@ -344,20 +348,23 @@ def _rates(rows: Numbered, columns: RateColumns, name: str, sorted_by_time: bool
         notes.append(unsaid(name, columns.rate.strip(), lines))
     notes += uneven(columns.cv, lines)
     if lines and columns.per_second is None:
-        lines, said = by_interval(name, lines)
+        lines, lasts, said = by_interval(name, lines)
         notes.append(said)
-    elif passed["lines"]:
-        held = "line holds" if passed["lines"] == 1 else "lines hold"
-        notes.append(f"{passed['lines']:,} {held} no value: the rate before them is taken to go on")
-    return Rates(iter(lines), tuple(notes), since)
+        return Rates(iter(lines), lasts, tuple(notes), since)
+    if passed:
+        held = "line holds" if len(passed) == 1 else "lines hold"
+        notes.append(f"{len(passed):,} {held} no value: the rate before them is taken to go on")
+    empty = [at - begin for row in passed if (at := clock.moment_or_none(row)) is not None]
+    return Rates(iter(lines), last_s([one.at for one in lines], empty), tuple(notes), since)
 
 
-def _with_number(rows: Numbered, column: str, passed: Counter[str]) -> Numbered:
+def _with_number(rows: Numbered, column: str, passed: list[Row]) -> Numbered:
+    """The lines with a value; the others are kept in `passed`."""
     for place, row in rows:
         if has_number(row, column):
             yield place, row
         else:
-            passed["lines"] += 1
+            passed.append(row)
 
 
 def _rate(row: Row, columns: RateColumns, clock: Clock, begin: float) -> Rate:

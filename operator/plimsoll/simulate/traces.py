@@ -66,12 +66,13 @@ class RateTrace:
     at: tuple[float, ...]
     rates: tuple[float, ...]
     cvs: tuple[float, ...]
+    last_s: float
+    """How long the last rate holds."""
     began: datetime | None = None
 
     @property
     def span_s(self) -> float:
-        last = self.at[-1] - self.at[-2] if len(self.at) > 1 else 600.0
-        return self.at[-1] + last
+        return self.at[-1] + self.last_s
 
 
 Trace = RequestTrace | TimeTrace | RateTrace
@@ -101,7 +102,7 @@ def load(path: Path) -> Loaded:
             notes = tuple(f"{name}: {one}" for one in read.notes)
             if isinstance(read, Rates):
                 rates, moved, before = _in_order(name, list(read.lines))
-                return Loaded(_rates(name, rates, _later(read.began, before)), moved, notes)
+                return Loaded(_rates(name, rates, read.last_s, _later(read.began, before)), moved, notes)
             if isinstance(read, Times):
                 times, moved, before = _in_order(name, list(read.lines))
                 return Loaded(_times(name, times, _later(read.began, before)), moved, notes)
@@ -172,7 +173,7 @@ def _times(name: str, lines: list[Came], began: datetime | None) -> TimeTrace:
     return TimeTrace(name=name, at=array("d", (line.at for line in lines)), began=began)
 
 
-def _rates(name: str, lines: list[Rate], began: datetime | None) -> RateTrace:
+def _rates(name: str, lines: list[Rate], last_s: float, began: datetime | None) -> RateTrace:
     if not lines:
         raise BadTrace(f"{name}: holds no rate")
     if not any(line.per_second for line in lines):
@@ -182,5 +183,6 @@ def _rates(name: str, lines: list[Rate], began: datetime | None) -> RateTrace:
         at=tuple(line.at for line in lines),
         rates=tuple(line.per_second for line in lines),
         cvs=tuple(line.cv for line in lines),
+        last_s=last_s,
         began=began,
     )
