@@ -317,9 +317,30 @@ def test_a_trace_is_played_at_its_speed_with_its_lengths(tmp_path: Path):
 
 def test_rates_are_played_with_the_lengths_that_were_asked_for(tmp_path: Path):
     found = played(written(tmp_path, RATES), speed=10.0)
-    assert len(found) == pytest.approx(2.5 * 600, rel=0.1)
+    times = [one.at or 0 for one in found]
+    assert sum(time < 60 for time in times) == pytest.approx(2.5 * 600, rel=0.1)
     assert {(one.input_tokens, one.output_tokens) for one in found} == {(9, 3)}
-    assert max(one.at or 0 for one in found) <= 60
+    assert not [time for time in times if 60 < time < 120]
+
+
+@pytest.mark.parametrize(
+    ("text", "lasts"),
+    [
+        (RATES, 600),
+        ("t_s,rate_rps\n0,4\n", 600),
+        ("time,requests\n0,240\n60,240\n120,240\n600,240\n", 60),
+        ("t_s,rate_rps\n0,4\n60,\n120,4\n", 60),
+    ],
+)
+@pytest.mark.parametrize("speed", [1.0, 5.0])
+def test_the_last_rate_is_played_as_long_as_it_holds(text: str, lasts: float, speed: float, tmp_path: Path):
+    path = written(tmp_path, text)
+    with open_trace(path) as trace:
+        assert isinstance(trace, Rates)
+        begin = list(trace.lines)[-1].at
+    times = [speed * (one.at or 0) for one in played(path, speed)]
+    assert sum(time >= begin for time in times) == pytest.approx(4 * lasts, rel=0.2)
+    assert begin + 0.9 * lasts < max(times) < begin + lasts
 
 
 def test_a_trace_of_nothing_is_no_request(tmp_path: Path):

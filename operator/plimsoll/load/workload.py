@@ -15,7 +15,7 @@ from plimsoll.load.arrivals import arrivals, changing
 from plimsoll.load.chance import seeded
 from plimsoll.load.lengths import Lengths
 from plimsoll.load.trace_rates import Rate
-from plimsoll.load.traces import Arrived, Requests, Times, open_trace
+from plimsoll.load.traces import Arrived, Rates, Requests, Times, open_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def asks(workload: Workload) -> Iterator[Iterator[Ask]]:
         elif isinstance(trace, Times):
             yield _drawn(workload, (line.at / pattern.speed for line in trace.lines))
         else:
-            yield _drawn(workload, changing(_faster(trace.lines, pattern), seeded(workload.seed, "arrivals")))
+            yield _drawn(workload, changing(_faster(trace, pattern), seeded(workload.seed, "arrivals")))
 
 
 def _drawn(workload: Workload, times: Iterable[float | None]) -> Iterator[Ask]:
@@ -127,6 +127,10 @@ def _replayed(lines: Iterator[Arrived], pattern: Replay) -> Iterator[Ask]:
         )
 
 
-def _faster(lines: Iterator[Rate], pattern: Replay) -> Iterator[Rate]:
-    for line in lines:
+def _faster(trace: Rates, pattern: Replay) -> Iterator[Rate]:
+    """The rates, and when the last one ends."""
+    end = 0.0
+    for line in trace.lines:
         yield Rate(at=line.at / pattern.speed, per_second=line.per_second * pattern.speed, cv=line.cv)
+        end = line.at + trace.last_s
+    yield Rate(at=end / pattern.speed, per_second=0.0, cv=1.0)
