@@ -173,6 +173,25 @@ def test_the_unit_that_is_taken_for_a_trace_s_times_is_told_before_it_is_played(
     assert ran.err.index("seconds are taken") < ran.err.index("/v1/models does not answer")
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("x,20,3", "line 2002: arrival_s is 'x'; it must be seconds"),
+        ("1999,20,3,4", "line 2002: has more fields than the head names"),
+        ("0.5,20,3", "line 2002: is before the line above; sort it by time"),
+    ],
+)
+def test_a_line_that_cannot_be_played_is_told_before_any_load_however_far_it_is(
+    line: str, said: str, tmp_path: Path
+):
+    (file := tmp_path / "trace.csv").write_text(
+        REQUESTS + "".join(f"{at},20,3\n" for at in range(2, 2000)) + line
+    )
+    ran = plimsoll("bench", "http://127.0.0.1:9", "--trace", str(file))
+    assert (ran.code, ran.out) == (3, "")
+    assert f"error: --trace: {file}, {said}" in ran.err
+
+
 TIMES = "arrival_s\n0\n1\n"
 REQUESTS = "arrival_s,input_tokens,output_tokens\n0,20,3\n1,30,5\n"
 

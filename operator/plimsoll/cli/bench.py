@@ -174,13 +174,16 @@ def _pattern(
 
 
 def _looked_at(trace: str) -> Path:
-    """The trace's path. What was guessed of the trace is told before a request is sent, as a wrong guess would send a thousand times the load."""
+    """The trace's path. What was guessed of the trace is told before a request is sent, as a wrong guess would send a thousand times the load.
+    All lines are looked through, and none is kept: one that is wrong would end the load once it is its turn, with all that was measured."""
     path = Path(trace)
     if path == STDIN:
         raise BadInput("--trace -: is looked at before it is played, so name a file")
     try:
         with open_trace(path) as read:
             note(f"{path}: {one}" for one in read.notes)
+            for _ in read.lines:
+                pass
     except LoadError as error:
         raise BadInput(f"--trace: {error}") from None
     return path
