@@ -202,7 +202,7 @@ REQUESTS = "arrival_s,input_tokens,output_tokens\n0,20,3\n1,30,5\n"
         (("--rate", "1", "--input-tokens", "501..1500"), "note: --prefix-tokens: 1000 are a part of --input-tokens 501..1500; 50%"),
         (("--rate", "1", "--input-tokens", "1001"), ""),
         (("--trace", TIMES), "error: --prefix-tokens: 1000 are a part of --input-tokens 512, and leave"),
-        (("--trace", REQUESTS), ""),
+        (("--trace", REQUESTS), "error: --prefix-tokens: the trace has lengths of its own"),
     ],
 )  # fmt: skip
 def test_a_beginning_that_leaves_prompts_nothing_else_is_told_before_any_load(
@@ -213,6 +213,23 @@ def test_a_beginning_that_leaves_prompts_nothing_else_is_told_before_any_load(
     ran = plimsoll("bench", "http://127.0.0.1:9", *words, "--prefix-tokens", "1000")
     assert ran.code == 3
     assert said in ran.err if said else "--prefix-tokens" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--input-tokens", "512"), ("--output-tokens", "2000"), ("--prefix-tokens", "1")]
+)
+def test_lengths_beside_those_of_a_trace_are_refused_and_not_passed_over(
+    option: str, value: str, tmp_path: Path
+):
+    (file := tmp_path / "trace.csv").write_text(REQUESTS)
+    ran = plimsoll("bench", "http://127.0.0.1:9", "--trace", str(file), option, value)
+    assert (ran.code, ran.out) == (3, "")
+    assert f"error: {option}: the trace has lengths of its own; leave it out" in ran.err
+    file.write_text(TIMES)
+    assert (
+        "lengths of its own"
+        not in plimsoll("bench", "http://127.0.0.1:9", "--trace", str(file), option, value).err
+    )
 
 
 def test_ctrl_c_prints_what_was_measured():

@@ -126,7 +126,9 @@ def bench_command(
         prefixes=prefix_count,
         seed=seed,
     )
-    if not _brings_lengths(pattern):
+    if _brings_lengths(pattern):
+        options.refuse_lengths(input_tokens, output_tokens, prefix_tokens)
+    else:
         options.check_prefix(prefix_tokens, workload.input_tokens)
     endpoint = options.endpoint(
         url, model=model, endpoint_type=endpoint_type, api_key=api_key, headers=headers, timeout_s=timeout_s

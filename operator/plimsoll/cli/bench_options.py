@@ -179,6 +179,19 @@ def lengths(text: str | None, otherwise: int, option: str) -> Lengths:
     return _told(lambda: parse_lengths(text or str(otherwise), option))
 
 
+def refuse_lengths(input_tokens: str | None, output_tokens: str | None, prefix_tokens: int) -> None:
+    """Refuses what would be passed over beside a trace of requests, whose own lengths are played."""
+    named = {
+        "--input-tokens": input_tokens,
+        "--output-tokens": output_tokens,
+        "--prefix-tokens": prefix_tokens or None,
+    }
+    if given := [name for name, value in named.items() if value is not None]:
+        raise BadInput(
+            f"{given[0]}: the trace has lengths of its own; leave it out, or have a trace of times alone or of rates"
+        )
+
+
 def check_prefix(prefix_tokens: int, prompts: Lengths) -> None:
     """Refuses prompts that are all beginning: the engine has them in its cache, so that TTFT would be of no prefill. Says where some are."""
     if prefix_tokens == 0 or (share := prompts.share_within(prefix_tokens)) < 0.01:
