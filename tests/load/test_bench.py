@@ -148,6 +148,24 @@ def test_a_hang_is_the_longest_gap_though_the_answer_never_ends():
     result, _ = measured(behaviour, ClosedLoop(1), Limits(requests=1), timeout_s=30)
     assert result.longest_gap_ms
     assert result.longest_gap_ms.max == pytest.approx(30_000 - 1000 - 4 * 100)
+    assert result.itl_ms
+    assert (result.itl_ms.count, result.itl_ms.max) == (5, result.longest_gap_ms.max)
+
+
+def test_streams_that_hang_break_the_promise_of_itl():
+    behaviour = Behaviour(ttft_s=1.0, gap_s=0.1, fate=lambda number: "hang" if number % 2 else "ok")
+    result, _ = measured(behaviour, ClosedLoop(2), Limits(requests=8), slo="itl=200", timeout_s=30)
+    assert (result.counts.ok, result.counts.timed_out) == (4, 4)
+    assert result.promises[0].within == pytest.approx((4 * 10 + 4 * 4) / (4 * 10 + 4 * 5), abs=1e-5)
+    assert result.kept is False
+
+
+def test_a_stream_that_hangs_after_its_first_token_has_no_time_a_token():
+    behaviour = Behaviour(ttft_s=1.0, gap_s=0.1, tokens_per_event=4, fate=lambda _: "hang")
+    result, _ = measured(
+        behaviour, ClosedLoop(1), Limits(requests=1), slo="tpot=200", timeout_s=30, output_tokens=Fixed(8)
+    )
+    assert result.promises[0].within == 0.0
 
 
 @pytest.mark.parametrize(

@@ -114,17 +114,17 @@ class Tally:
         """Counts the latencies of an answer, also of one that was not completed. Returns whether it kept all targets."""
         arrivals = answer.arrivals
         gaps = [later - sooner for sooner, later in pairwise(arrivals)]
+        if answer.outcome is Outcome.TIMED_OUT and arrivals:
+            gaps.append(answer.ended - arrivals[-1])
         for gap in gaps:
             self.itl.add(gap)
-        longest = max(gaps, default=0.0)
-        if answer.outcome is Outcome.TIMED_OUT and arrivals:
-            longest = max(longest, answer.ended - arrivals[-1])
-        if longest:
+        if longest := max(gaps, default=0.0):
             self.longest_gap.add(longest)
         first = arrivals[0] - answer.due if arrivals else None
         if first is not None:
             self.ttft.add(first)
-        each = (arrivals[-1] - arrivals[0]) / (answer.tokens - 1) if gaps and answer.tokens > 1 else None
+        several = len(arrivals) > 1 and answer.tokens > 1
+        each = (arrivals[-1] - arrivals[0]) / (answer.tokens - 1) if several else None
         if each is not None and answer.outcome is Outcome.OK:
             self.tpot.add(each)
         whole = answer.ended - answer.due if answer.outcome is Outcome.OK else None
