@@ -84,6 +84,13 @@ def test_a_key_and_headers_go_with_every_request(monkeypatch: pytest.MonkeyPatch
     }
 
 
+def test_a_key_from_a_file_has_the_end_of_its_line_taken_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", " from-a-file\r\n")
+    with listening(AT_ONCE) as (url, server):
+        assert plimsoll("bench", url, "--concurrency", "1", "--requests", "1").code == 0
+    assert {seen["Authorization"] for seen in server.headers} == {"Bearer from-a-file"}
+
+
 def test_two_runs_of_a_seed_send_other_texts_at_the_same_lengths():
     with listening(AT_ONCE) as (url, server):
         for _ in range(2):
@@ -150,10 +157,17 @@ def test_the_exit_code_says_whether_targets_were_kept(
         ),
         (("http://127.0.0.1:9", "--rate", "1", "--header", "x"), "write 'NAME: VALUE'"),
         (
+            ("http://127.0.0.1:9", "--rate", "1", "--api-key", "first\nsecond"),
+            "error: --api-key: holds what cannot be printed, as the end of a line; give the key alone",
+        ),
+        (
             ("http://127.0.0.1:9", "--rate", "1"),
             "http://127.0.0.1:9/v1/models does not answer: Connection refused",
         ),
         (("chat", "--rate", "1"), "'chat' is no address of an endpoint; write http://HOST:PORT"),
+        (("http://a..b", "--rate", "1"), "'http://a..b' is no address of an endpoint"),
+        (("http://[::1", "--rate", "1"), "'http://[::1' is no address of an endpoint"),
+        (("http://localhost:99999", "--rate", "1"), "'http://localhost:99999' is no address of an endpoint"),
         (("http://127.0.0.1:9", "--trace", "/no/such"), "--trace: /no/such: cannot be read: No such file"),
         (("http://127.0.0.1:9", "--trace", "-"), "is looked at before it is played, so name a file"),
     ],

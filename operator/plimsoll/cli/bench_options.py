@@ -168,8 +168,13 @@ def endpoint(
         if not colon or not re.fullmatch(r"[A-Za-z0-9-]+", name.strip()) or not value.strip().isprintable():
             raise BadInput(f"--header: {header!r} is no header; write 'NAME: VALUE'")
         said[name.strip()] = value.strip()
-    if api_key:
-        said["Authorization"] = f"Bearer {api_key}"
+    # A key that was read from a file has the end of its line.
+    if key := (api_key or "").strip():
+        if not key.isprintable():
+            raise BadInput(
+                "--api-key: holds what cannot be printed, as the end of a line; give the key alone"
+            )
+        said["Authorization"] = f"Bearer {key}"
     if timeout_s <= 0:
         raise BadInput("--timeout: 0 gives requests no time; write 60, 90s, 5m or 2h")
     return Endpoint(url=url, api=Api(endpoint_type), model=model, headers=said, timeout_s=timeout_s)

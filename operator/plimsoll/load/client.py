@@ -192,13 +192,14 @@ class Client:
         try:
             async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_CONNECT_S)) as response:
                 status = response.status
-                body = await response.json(content_type=None, loads=parsed) if status == 200 else None
+                try:
+                    body = await response.json(content_type=None, loads=parsed) if status == 200 else None
+                except ValueError:
+                    raise EndpointError(
+                        f"{url} is no JSON; give the address of an OpenAI-compatible server"
+                    ) from None
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             raise EndpointError(f"{url} does not answer: {_why(error)}") from None
-        except ValueError:
-            raise EndpointError(
-                f"{url} is no JSON; give the address of an OpenAI-compatible server"
-            ) from None
         listed = body.get("data") if isinstance(body, dict) else None
         return status, {
             one["id"]: one.get("max_model_len")
@@ -296,13 +297,21 @@ async def _problem(response: aiohttp.ClientResponse) -> str:
         return error_text(raw) or response.reason or "no reason given"
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host, _ = (parts.hostname or "").encode("idna"), parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(host)
+
+
 @asynccontextmanager
 async def connected(
     endpoint: Endpoint, connector: Callable[[], aiohttp.BaseConnector] | None = None
 ) -> AsyncIterator[Client]:
     """A client of the endpoint; `connector` is for tests that need no port."""
-    parts = urlsplit(endpoint.url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_address(endpoint.url):
         raise LoadError(
             f"{endpoint.url!r} is no address of an endpoint; write http://HOST:PORT, with or without /v1 "
             "(kubectl port-forward svc/NAME 8000:80 gives a Service one, http://localhost:8000)"
