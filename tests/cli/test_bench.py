@@ -288,6 +288,17 @@ def test_what_went_wrong_and_what_to_know_stand_below_the_table(capsys: pytest.C
         assert words in text
 
 
+@pytest.mark.parametrize(
+    ("within", "told"),
+    [(0.98996, "MISSED ttft 1000 ms: 98.99%"), (0.99, "KEPT   ttft 1000 ms: 99.00%"), (0.99996, "99.99%")],
+)
+def test_a_share_is_cut_off_so_that_none_below_the_promise_reads_as_if_it_kept_it(
+    within: float, told: str, capsys: pytest.CaptureFixture[str]
+):
+    promise = Promise(name="ttft", target_ms=1000, within=within)
+    assert f"{told} of requests within" in shown(result(promises=(promise,)), capsys)
+
+
 def test_a_run_in_which_nothing_was_answered_has_no_table(capsys: pytest.CaptureFixture[str]):
     nothing: dict[str, Any] = dict.fromkeys(
         ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "longest_gap_ms", "lag_ms", "late_ms")

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.cli.simulate_report import BRIEF, LISTED, brief, in_one_cell, whole_list
-from plimsoll.simulate.compare import percent
+from plimsoll.load.slo import percent
 from plimsoll.simulate.fidelity import brief_error, kept
 
 

@@ -11,7 +11,7 @@ from plimsoll.cli import drawing
 from plimsoll.cli.drawing import count, many, short
 from plimsoll.load.result import Result
 from plimsoll.load.sketch import Spread
-from plimsoll.load.slo import Promise
+from plimsoll.load.slo import Promise, percent
 
 HEADS = ("", "MEAN", "P50", "P90", "P95", "P99", "MAX", "OF")
 
@@ -97,6 +97,6 @@ def _promise(promise: Promise) -> Text:
     said = (
         "nothing to judge by"
         if promise.within is None
-        else f"{promise.within:.2%} of {what} within; 99% were promised"
+        else f"{percent(100 * promise.within)}% of {what} within; 99% were promised"
     )
     return Text.assemble("  ", kept, f" {promise.name} {promise.target_ms:g} ms: {said}")

@@ -15,7 +15,8 @@ from plimsoll.cli.drawing import count, many, short
 from plimsoll.cli.simulate_clock import Clock
 from plimsoll.control.record import Act
 from plimsoll.facts.spans import DAY_S
-from plimsoll.simulate.compare import Result, hours_said, percent
+from plimsoll.load.slo import percent
+from plimsoll.simulate.compare import Result, hours_said
 from plimsoll.simulate.fidelity import brief_error
 from plimsoll.simulate.outcome import Action
 from plimsoll.simulate.report import Report

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from math import floor
 from typing import Final
 
 from plimsoll.load.problems import LoadError
@@ -45,6 +46,11 @@ class Promise:
     @property
     def kept(self) -> bool | None:
         return None if self.within is None else self.within >= KEPT
+
+
+def percent(of_100: float) -> str:
+    """A share, of a hundred, as it is told, cut off and not rounded: with requests that were not served it isn't 100.00, and below the goal not 99.00."""
+    return f"{floor(100 * of_100 + 1e-6) / 100:.2f}"
 
 
 def parse_slo(text: str) -> Slo:

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from plimsoll.load.slo import percent
 from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.causes import Late
-from plimsoll.simulate.compare import GOAL_PCT, Result, hours_said, percent
+from plimsoll.simulate.compare import GOAL_PCT, Result, hours_said
 from plimsoll.simulate.outcome import Sleep
 from plimsoll.simulate.policies.registry import KINDS
 from plimsoll.simulate.scenario import Scenario

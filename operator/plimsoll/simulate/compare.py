@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, floor
+from math import ceil
 from typing import Final
 
 from plimsoll.simulate.outcome import Outcome
@@ -54,11 +54,6 @@ class Result:
     @property
     def gpu_hours(self) -> float:
         return self.outcome.figures.gpu_hours
-
-
-def percent(share: float) -> str:
-    """A share as it is told, cut off and not rounded: with requests that were not served it isn't 100.00, and below the goal not 99.00."""
-    return f"{floor(100 * share + 1e-6) / 100:.2f}"
 
 
 def hours_said(value: float) -> str:

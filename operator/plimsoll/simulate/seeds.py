@@ -11,7 +11,8 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from plimsoll.simulate.compare import GOAL_PCT, Result, percent
+from plimsoll.load.slo import percent
+from plimsoll.simulate.compare import GOAL_PCT, Result
 from plimsoll.simulate.router import Routing
 
 Three = tuple[float, float, float]
