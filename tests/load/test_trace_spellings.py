@@ -19,6 +19,8 @@ from tests.load.reading import refused, trace
         ("time;input_tokens;output_tokens\n0;1 024;6\n", "input_tokens is '1 024'"),
         ("time;input_tokens;output_tokens\n0;1'024;6\n", 'input_tokens is "1\'024"'),
         ("time;rate_rps;cv\n0;1;1,5\n", "cv is '1,5'"),
+        ("arrival_s;input_tokens;output_tokens\n0,068;800;189\n", "arrival_s is '0,068'"),
+        ("time;rate_rps\n0;1\n1.000,5;2\n", "time is '1.000,5'"),
     ],
 )
 def test_a_number_with_a_comma_or_a_blank_is_told_how_it_is_to_be_written(text: str, value: str):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from plimsoll.facts.spans import DAY_S
 from plimsoll.load.trace_dates import LIKE, Order, OtherOrder, TwoReadings, read_date
-from plimsoll.load.trace_values import Row, number_or_none, said, short
+from plimsoll.load.trace_values import Row, number_or_none, plainly, said, short
 
 UNIX_IN: Final = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 """Pairs of the least number that is a Unix time in ns, us or ms, and that unit. In a larger unit it would be thousands of years ahead."""
@@ -107,7 +107,7 @@ class Clock:
             raise ValueError(f"{self._is(text)}; it must be {error}, as others of its column are") from None
         except ValueError:
             raise ValueError(
-                f"{self._is(text)}; it must be seconds, a Unix time or a date as {LIKE}"
+                f"{self._is(text)}; it must be seconds, a Unix time or a date as {LIKE}{plainly(text)}"
             ) from None
         return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
