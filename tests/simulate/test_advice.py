@@ -75,7 +75,8 @@ def held_back(scenario: Scenario, ours: Result) -> str:
 def test_the_answer_is_what_the_law_takes_beside_the_smallest_constant_number(
     ours: tuple[float | None, float], other: tuple[float | None, float], said: str
 ):
-    (answer,) = conclusions(PLENTY, [result("plimsoll", *ours), constant(*other)], DAY_S)
+    three = replace(PLENTY, most=3)
+    (answer,) = conclusions(three, [result("plimsoll", *ours), constant(*other)], DAY_S)
     assert said in answer
 
 
@@ -98,6 +99,13 @@ def test_the_constant_number_is_told_with_what_left_no_smaller_one(scenario: Sce
     (answer,) = conclusions(scenario, [result("plimsoll", 99.5, 96.0), constant(99.1, 96.0)], DAY_S)
     assert said in answer
     assert ("scaling.min" in answer) is ("scaling.min" in said)
+
+
+def test_a_constant_number_below_the_most_that_comes_nearest_is_not_called_the_most_there_may_be():
+    """Of several sets, where slower replicas beside it only make it worse."""
+    few = result("static_peak", 98.0, 48.0, replicas=2)
+    (answer,) = conclusions(PLENTY, [result("plimsoll", 98.5, 24.0), few], DAY_S)
+    assert "; no constant number keeps 99%, the nearest is 2 replicas, 98.00% with 48.0 GPU-hours" in answer
 
 
 @pytest.mark.parametrize("beside", [True, False])

@@ -71,6 +71,9 @@ def _beside(scenario: Scenario, ours: Result, constant: Result, currency: str) -
     if ours.outcome.figures.slo_pct is None:
         return f"plimsoll {_keeps(ours)} {mine}{_median(ours)}, and {counted(replicas, 'replica')} all the time {theirs}{_median(constant)}; {NO_SLO}"
     if constant.slo_pct < GOAL_PCT:
+        if replicas < scenario.reachable:
+            # Of several sets, slower ones beside it would only have made it worse.
+            return f"plimsoll {_keeps(ours)} {mine}; no constant number keeps {GOAL_PCT:g}%, the nearest is {counted(replicas, 'replica')}, {theirs}"
         return f"plimsoll {_keeps(ours)} {mine}; even {counted(replicas, 'replica')} all the time, the most there may be, {theirs}"
     if scenario.fixed:
         # No other number may be, so none was looked for.

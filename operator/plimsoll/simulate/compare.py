@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import ceil
 from typing import Final
 
@@ -156,22 +157,41 @@ class Comparison:
         return seen
 
     def static_peak(self) -> Result:
-        """The smallest constant number that keeps the goal; the largest that there may be where none does."""
+        """The smallest constant number that keeps the goal. Where none does: the largest that there may be, or of several sets the nearest.
+
+        Sets fill one after the other, so it is searched set by set. Within one, more replicas are taken to serve better. Beside a quicker one
+        they may serve worse, as routers send requests to slow ones too, so no number says anything of those before its own set.
+        """
         scenario = self.stage.scenario
         most = scenario.reachable
-        least = min(scenario.least, most)
-        guess = min(most, max(least, ceil(max(self._work_by_ten_minutes()) / 0.75)))
+        low = min(scenario.least, most)
+        guess = ceil(max(self._work_by_ten_minutes()) / 0.75)
+        full: list[Result] = []
+        for room in accumulate(one.site.room for one in scenario.sets) if scenario.sets else (most,):
+            high = min(most, room)
+            if low <= high:
+                found = self.run("static_peak", self._smallest(low, guess, high))
+                if found.keeps:
+                    return found
+                full.append(found)
+                # The guess is of the first set's. In a further one the first few may be all that keep it.
+                low = guess = high + 1
+        return max(reversed(full), key=lambda one: one.slo_pct)
+
+    def _smallest(self, least: int, guess: int, most: int) -> int:
+        """The smallest number of these that keeps the goal, or the largest where none is found to; the guess is tried first."""
+        guess = min(most, max(least, guess))
         if self._keeps(guess):
             while guess > least and self._keeps(guess - 1):
                 guess -= 1
-            return self.run("static_peak", guess)
+            return guess
         low, high, step = guess, guess, 1
         while high < most and not self._keeps(high):
             low, high, step = high, min(most, high + step), 2 * step
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self._keeps(middle) else (middle, high)
-        return self.run("static_peak", high)
+        return high
 
     def static_mean(self) -> Result:
         """The constant number for the mean load, with replicas as full as those for the peak are in the busiest ten minutes."""
