@@ -144,3 +144,22 @@ def test_an_answer_that_finds_no_space_ends_in_a_line_and_not_in_a_traceback(out
         asked = [sys.executable, "-c", script, "memory", "Qwen/Qwen3-32B", "--gpu", "H100", "-o", output]
         run = subprocess.run(asked, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (run.returncode, run.stderr) == (3, "error: stdout: cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "out", "err"),
+    [
+        ("gpus >&-", 0, "", ""),
+        ("gpus --no-such-option >&-", 3, "", "No such option"),
+        ("gpus 2>&-", 0, "H100", ""),
+        ("gpus --no-such-option 2>&-", 3, "", ""),
+        ("plan -f - --fleet 8xH100 <&-", 3, "", "error: stdin: no LLMDeployment in it"),
+    ],
+)
+def test_a_stream_that_is_closed_is_not_missed(asked: str, code: int, out: str, err: str):
+    script = f"{sys.executable} -c 'from plimsoll.cli.main import main; main()' {asked}"
+    run = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
+    assert run.returncode == code
+    assert out in run.stdout
+    assert err in run.stderr
+    assert "Traceback" not in run.stderr

@@ -139,6 +139,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
     """Runs a command line and returns its exit code. Errors of the user's input become lines on stderr."""
+    _open_what_is_closed()
     try:
         cli.main(list(arguments), prog_name=program, standalone_mode=False)
     except click.ClickException as error:
@@ -168,3 +169,10 @@ def run(arguments: Sequence[str], program: str = "plimsoll") -> int:
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else FITS
     return FITS
+
+
+def _open_what_is_closed() -> None:
+    """Who closes a stream (`>&-`) wants nothing of it. Python then has None there, which would be a traceback at the first use."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for as long as the process lives
