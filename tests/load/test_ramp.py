@@ -128,6 +128,25 @@ def test_ctrl_c_keeps_the_steps_that_were_measured():
     assert [step.result.interrupted for step in found.steps] == [False, False, True]
 
 
+@pytest.mark.parametrize("answer_s", [18, 36, 63])
+def test_long_answers_of_a_server_that_copes_are_not_taken_for_a_queue(answer_s: float):
+    """In the first step most of them only begin; how long they take is known after it, and of those longer than it that they are."""
+    behaviour = Behaviour(ttft_s=0.1, gap_s=answer_s / 9)
+    found, loads = ramped(behaviour, RampPlan(step_s=30, start=2, most=4))
+    assert loads == [2, 2, 4]
+    assert [step.load for step in found.steps] == [2, 4]
+    assert found.knee is None
+
+
+def test_a_first_load_that_is_too_much_is_measured_anew_once_and_called_that():
+    # Eight seats of two seconds: 4 a second and no more.
+    found, loads = ramped(Behaviour(ttft_s=0.2, gap_s=0.2, seats=8), RampPlan(step_s=20, start=16))
+    assert loads == [16, 16]
+    assert found.knee is not None
+    assert found.knee.load is None
+    assert Sign.THROUGHPUT in found.knee.signs
+
+
 def test_steps_shorter_than_an_answer_are_made_longer_until_one_fits():
     found, loads = ramped(Behaviour(ttft_s=30.0, gap_s=0.1), RampPlan(step_s=4, most=2, closed_loop=True))
     assert loads == [1, 1, 1, 1, 2]

@@ -30,6 +30,8 @@ class Step:
         result = self.result
         sent = max(1, result.counts.sent)
         lag = result.lag_ms.p95 if result.lag_ms else 0.0
+        # Where answers began and none ended, they take as long at the least as was looked.
+        answer_s = result.seconds if result.ttft_ms else 0.0
         return Point(
             load=self.load,
             sent_per_second=result.counts.sent / result.seconds,
@@ -38,7 +40,7 @@ class Step:
             gaps=result.itl_ms.count if result.itl_ms else 0,
             resolution_ms=lag,
             bad_share=result.counts.bad / sent,
-            answer_s=result.e2e_ms.mean / 1000 if result.e2e_ms else 0.0,
+            answer_s=result.e2e_ms.mean / 1000 if result.e2e_ms else answer_s,
             seconds=result.seconds,
         )
 

@@ -18,7 +18,7 @@ from plimsoll.load.compare import Expected
 from plimsoll.load.conclusions import Asked, Ramp, Step, conclude, knee_of
 from plimsoll.load.drive import Limits
 from plimsoll.load.engine import Look, PodName, look, window
-from plimsoll.load.knee import Knee
+from plimsoll.load.knee import Knee, Sign
 from plimsoll.load.problems import EndpointError
 from plimsoll.load.slo import Slo
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Workload
@@ -68,6 +68,7 @@ async def ramp(
     with the load of each step before it."""
     steps: list[Step] = []
     longest = STRETCHED * rising.step_s
+    settle = _SETTLE_S
 
     async def looked() -> Look:
         return look(await asyncio.gather(*map(session.client.text, metrics)), pods)
@@ -84,12 +85,18 @@ async def ramp(
             shape,
             rising,
             load,
-            _settle(steps),
+            settle,
             slo=slo,
             looked=looked if metrics else None,
             stop=stop,
             watch=watch,
         )
+        needed = _settle([*steps, made])
+        if not steps and settle == _SETTLE_S < needed and _falls_behind(made, closed_loop=rising.closed_loop):
+            # Nobody knew how long answers take, and until the first of them end they are behind requests however little there is to do.
+            settle = needed
+            continue
+        settle = max(settle, needed)
         if made.result.counts.sent:
             steps.append(made)
         elif rising.step_s < longest:
@@ -143,10 +150,16 @@ def _hopeless(steps: Sequence[Step]) -> bool:
 
 def _settle(steps: Sequence[Step]) -> float:
     """How long a step runs before it is measured: the time of one and a half answers, by the longest mean of the steps so far."""
-    if not steps:
-        return _SETTLE_S
     longest = max((one.result.e2e_ms.mean for one in steps if one.result.e2e_ms), default=0.0) / 1000
+    if not longest and any(one.result.ttft_ms for one in steps):
+        # Answers began, and none of them ended.
+        return _LONGEST_SETTLE_S
     return min(_LONGEST_SETTLE_S, max(_SETTLE_S, _ANSWERS_TO_SETTLE * longest))
+
+
+def _falls_behind(made: Step, *, closed_loop: bool) -> bool:
+    knee = knee_of([made], closed_loop=closed_loop)
+    return knee is not None and Sign.ERRORS not in knee.signs
 
 
 async def _step(
