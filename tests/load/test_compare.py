@@ -1,8 +1,11 @@
 """A plan's figures beside measured ones: at the plan's own load, drawn between steps, never beyond them."""
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.load.compare import Expected, Range, compare
+from plimsoll.load.conclusions import Asked, Step, conclude
 from tests.load.results import result, spread
 
 EXPECTED = Expected(
@@ -40,6 +43,31 @@ def test_nothing_is_drawn_beyond_what_was_measured(rates):
     found = compare(EXPECTED, [result(per_second=rate) for rate in rates], good_in_flight=None)
     assert {one.measured for one in found.rows} == {None}
     assert any("9 requests in flight; the ramp had" in note for note in found.notes) is bool(rates)
+
+
+def test_a_load_of_which_much_failed_is_not_compared_though_it_has_about_as_many_in_flight():
+    # in flight 6, 12, and 7.5 where most are refused at once
+    few = replace(result().rates, requests=0.5, in_flight_mean=7.5)
+    steps = [
+        Step(load=load, result=one, engine=None)
+        for load, one in (
+            (2, result(per_second=2)),
+            (4, result(per_second=4)),
+            (8, result(per_second=8, bad=200, rates=few)),
+        )
+    ]
+    asked = Asked(
+        url="u",
+        model="m",
+        closed_loop=False,
+        input_tokens="512",
+        output_tokens="128",
+        seed=0,
+        expected=EXPECTED,
+    )
+    found = conclude(asked, steps, interrupted=False).comparison
+    assert found is not None
+    assert {one.what: one.measured for one in found.rows}["requests/s"] == 3
 
 
 def test_how_much_went_well_stands_beside_how_much_was_planned():

@@ -12,7 +12,7 @@ from typing import Final
 from plimsoll.load.bottleneck import Circumstances, Judgement, judge, named
 from plimsoll.load.compare import Comparison, Expected, compare
 from plimsoll.load.engine import EngineWindow
-from plimsoll.load.knee import Knee, Point, Sign, find_knee
+from plimsoll.load.knee import BAD, Knee, Point, Sign, find_knee
 from plimsoll.load.result import Result
 from plimsoll.load.slo import Slo
 
@@ -98,7 +98,8 @@ def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
     if asked.expected is not None:
         comparison = compare(
             asked.expected,
-            [one.result for one in whole],
+            # A load of which much fails has few in flight, and says nothing of a lower one that has as many.
+            [one.result for one in whole if one.point().bad_share <= BAD],
             good_in_flight=well[-1].result.rates.in_flight_mean if well else None,
         )
     return Ramp(
