@@ -163,6 +163,24 @@ def test_a_ramp_of_nothing_is_said_to_be_one(capsys: pytest.CaptureFixture[str])
     assert "no request fell into a step" in capsys.readouterr().out
 
 
+def test_nothing_is_concluded_of_a_load_that_was_interrupted(capsys: pytest.CaptureFixture[str]):
+    promises = (Promise(name="itl", target_ms=50, within=1.0),)
+    steps = [
+        Step(load=load, result=result(interrupted=cut, promises=promises), engine=None)
+        for load, cut in ((1, False), (2, True))
+    ]
+    asked = Asked(url="u", model="m", closed_loop=False, input_tokens="1", output_tokens="1", seed=0)
+    drawing.show(ramp_report(conclude(asked, steps, interrupted=True)))
+    drawing.show(ramp_report(conclude(asked, steps[1:], interrupted=True)))
+    whole, nothing = capsys.readouterr().out.split("u: rising")[1:]
+    assert "none up to 1 requests/s" in whole
+    assert "kept up to 1 requests/s" in whole
+    assert "not known: no load was measured to its end" in nothing
+    assert "none up to" not in nothing
+    assert "kept" not in nothing
+    assert "no knee up to" not in nothing
+
+
 def test_json_is_the_whole_ramp():
     data = json.loads(json.dumps(data_of(ramped())))
     assert data["knee"]["load"] == 4

@@ -126,6 +126,8 @@ def test_ctrl_c_keeps_the_steps_that_were_measured():
     assert found.interrupted
     assert [step.load for step in found.steps] == [1, 2, 4]
     assert [step.result.interrupted for step in found.steps] == [False, False, True]
+    assert found.tried == 2
+    assert "no knee up to 2 requests/s, the most that was tried" in found.notes
 
 
 @pytest.mark.parametrize("answer_s", [18, 36, 63])

@@ -50,9 +50,11 @@ def summary(ramp: Ramp) -> Iterator[tuple[str, str]]:
     if ramp.knee is not None:
         at = "below the first step" if ramp.knee.load is None else f"{ramp.knee.load:g} {_unit(ramp)}"
         yield "Knee", f"{at}: {ramp.knee.explanation}"
+    elif ramp.tried is not None:
+        yield "Knee", f"none up to {ramp.tried:g} {_unit(ramp)}"
     elif ramp.steps:
-        yield "Knee", f"none up to {ramp.steps[-1].load:g} {_unit(ramp)}"
-    if any(step.result.promises for step in ramp.steps):
+        yield "Knee", "not known: no load was measured to its end"
+    if ramp.tried is not None and any(step.result.promises for step in ramp.steps):
         kept = "at no step" if ramp.keeps_targets is None else f"up to {ramp.keeps_targets:g} {_unit(ramp)}"
         targets = ", ".join(f"{one.name} {one.target_ms:g} ms" for one in ramp.steps[0].result.promises)
         yield "Targets", f"kept {kept} ({targets}, for 99 of 100)"

@@ -69,6 +69,11 @@ class Ramp:
     comparison: Comparison | None
     notes: tuple[str, ...]
 
+    @property
+    def tried(self) -> float | None:
+        """The highest load of which something is concluded; None where there is none."""
+        return max((one.load for one in self.steps if not one.result.interrupted), default=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -164,8 +169,9 @@ def _notes(steps: Sequence[Step], knee: Knee | None, *, closed_loop: bool) -> It
         yield note if len(loads) == len(steps) else f"at {', '.join(loads)} {unit}: {note}"
     if not steps:
         yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
-    if knee is None and steps:
-        yield f"no knee up to {steps[-1].load:g} {unit}, the most that was tried"
+    whole = [step for step in steps if not step.result.interrupted]
+    if knee is None and whole:
+        yield f"no knee up to {whole[-1].load:g} {unit}, the most that was tried"
     if knee is not None and not knee.confirmed:
         yield "no step beyond the knee confirms it: it may be noise"
     if any(step.engine is not None and step.engine.several for step in steps):
