@@ -219,7 +219,12 @@ def test_a_ramp_runs_from_the_command_line_to_the_page(tmp_path: Path):
     assert data["model"] == "tiny"
     assert server.times
     assert page.read_text().startswith("<!doctype html>")
-    assert ran.err.startswith("note: measuring 8 requests/s\n")
+    first, second, *_ = ran.err.splitlines()
+    assert first == (
+        "note: 4 loads at most, of 8 to 16 requests/s (--max), each for 1.1 s (--step-duration) and as long as its answers take: 1 minute or "
+        "more where it goes so far"
+    )
+    assert second == "note: measuring 8 requests/s"
     assert ran.err.endswith(f"note: {page}: the picture\n")
 
 

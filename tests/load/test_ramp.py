@@ -12,7 +12,7 @@ from plimsoll.load.compare import Expected, Range
 from plimsoll.load.conclusions import Ramp
 from plimsoll.load.knee import Knee, Sign
 from plimsoll.load.lengths import Fixed
-from plimsoll.load.ramp import RampPlan, next_load, ramp
+from plimsoll.load.ramp import RampPlan, at_most, next_load, ramp
 from plimsoll.load.slo import parse_slo
 from plimsoll.load.workload import ClosedLoop, Workload
 from tests.load.known_server import Behaviour, KnownServer, serving
@@ -193,6 +193,14 @@ def test_a_plan_s_figures_stand_beside_the_measured_ones():
     assert rows["TTFT ms, mean"].within
     assert rows["TPOT ms, mean"].within
     assert rows["requests/s"].off_percent == pytest.approx(0, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("start", "most", "loads"),
+    [(1, 256, 11), (1, 255, 10), (8, 8, 1), (8, 15, 1), (0.3, 1.2, 5)],
+)
+def test_how_many_loads_there_may_be_is_known_before(start: float, most: float, loads: int):
+    assert at_most(RampPlan(start=start, most=most, step_s=30)) == (loads, 33)
 
 
 def knee(load: float | None, beyond: float, *, confirmed: bool = True) -> Knee:

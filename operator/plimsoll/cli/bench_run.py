@@ -91,6 +91,13 @@ class Progress:
         if self._live is not None:
             self._live.stop()
 
+    def tell(self, line: str) -> None:
+        """A note, which stays above the line where there is one."""
+        if self._live is None:
+            note([line])
+        else:
+            self._live.console.print(f"note: {line}", soft_wrap=True)
+
     def step(self, name: str) -> None:
         """Begins a step, where there are several."""
         self._step = f"{name}  "

@@ -19,7 +19,7 @@ from plimsoll.cli.ramp_report import ramp_report
 from plimsoll.cli.ramp_target import target
 from plimsoll.load.bench import session
 from plimsoll.load.conclusions import Ramp
-from plimsoll.load.ramp import RampPlan, ramp
+from plimsoll.load.ramp import RampPlan, at_most, ramp
 from plimsoll.load.result import data_of
 from plimsoll.load.workload import ClosedLoop, Workload
 
@@ -193,6 +193,7 @@ def ramp_command(
     async def work(stop: asyncio.Event) -> Ramp:
         with Progress(None, None) as progress:
             async with session(endpoint, seed, salt=new_salt()) as opened:
+                progress.tell(_how_long(rising))
                 return await ramp(
                     opened,
                     shape,
@@ -203,9 +204,7 @@ def ramp_command(
                     expected=held.expected if held else None,
                     stop=stop,
                     watch=progress,
-                    before=lambda load: progress.step(
-                        f"{load:g} {'at once' if rising.closed_loop else 'requests/s'}"
-                    ),
+                    before=lambda load: progress.step(f"{load:g} {_unit(rising)}"),
                 )
 
     result = run_load(work)
@@ -237,6 +236,19 @@ def _held(
     if files:
         return ramp_plan.from_resource(files, fleet, config_file, name, online=online)
     return None
+
+
+def _how_long(rising: RampPlan) -> str:
+    loads, seconds = at_most(rising)
+    minutes = max(1, round(loads * seconds / 60))
+    return (
+        f"{drawing.many(loads, 'load')} at most, of {rising.start:g} to {rising.most:g} {_unit(rising)} (--max), each for {seconds:g} s "
+        f"(--step-duration) and as long as its answers take: {drawing.many(minutes, 'minute')} or more where it goes so far"
+    )
+
+
+def _unit(rising: RampPlan) -> str:
+    return "at once" if rising.closed_loop else "requests/s"
 
 
 def _check(rising: RampPlan) -> None:

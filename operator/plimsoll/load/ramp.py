@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import floor, log2, sqrt
 from typing import Final
 
 from plimsoll.load.bench import Session, Watch
@@ -135,6 +135,12 @@ def next_load(
     if len(between) >= NARROWED or middle in done or not knee.load < middle < knee.beyond:
         return None
     return middle
+
+
+def at_most(rising: RampPlan) -> tuple[int, float]:
+    """How many loads there may be, and the seconds of each without what its answers take."""
+    doubled = floor(log2(rising.most / rising.start)) + 1
+    return doubled + (NARROWED if doubled > 1 else 0), _SETTLE_S + rising.step_s
 
 
 def _doubled(load: float, rising: RampPlan) -> bool:
