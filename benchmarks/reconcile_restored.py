@@ -81,10 +81,11 @@ def _written(child: Object) -> Object:
     """What is the operator's of it and can be known again; the number of a revision is counted."""
     metadata, kept = child["metadata"], content(child)
     kept.pop("revision", None)
-    if isinstance(data := kept.get("data"), dict):
-        kept["data"] = {key: value for key, value in data.items() if key != SERVED_KEY}
     theirs = ("plimsoll.dev/", "app.kubernetes.io/")
     for field in ("labels", "annotations"):
         found = metadata.get(field) or {}
         kept[field] = {key: value for key, value in found.items() if key.startswith(theirs)}
+    if isinstance(data := kept.get("data"), dict):
+        data.pop(SERVED_KEY, None)
+        kept["annotations"].pop(names.ANNOTATION_HASH, None)  # which is of that too
     return kept
