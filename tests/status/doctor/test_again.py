@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.status.doctor.diagnosis import diagnose
-from tests.status.doctor.shown import Object, serving_pod
-from tests.status.doctor.test_checks import look
+from tests.status.doctor.shown import Object, look, serving_pod
 
 RECENTLY, LONG_AGO = "2027-01-15T07:30:00Z", "2027-01-15T06:30:00Z"
 
