@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -263,6 +264,30 @@ def test_ctrl_c_prints_what_was_measured():
     data = json.loads(out)
     assert data["interrupted"] is True
     assert data["counts"]["ok"] >= 10
+
+
+@pytest.mark.parametrize("asked", [("bench", "--rate", "1"), ("ramp",)], ids=["bench", "ramp"])
+def test_ctrl_c_is_heard_while_the_endpoint_has_not_answered_yet(asked: tuple[str, ...]):
+    """As one that sleeps or is full: a first question may take minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        name, *options = asked
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", "from plimsoll.cli.main import main; main()"),
+                *(name, f"http://127.0.0.1:{silent.getsockname()[1]}", *options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        connection.close()
+    assert time.monotonic() - began < 8, "the question itself is given up after ten seconds"
+    assert (process.returncode, out, err) == (130, "", "note: stopped by Ctrl-C before there was an answer\n")
 
 
 def test_what_went_wrong_and_what_to_know_stand_below_the_table(capsys: pytest.CaptureFixture[str]):

@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, TypeVar
 
+import click
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from plimsoll.cli.drawing import count, short
 from plimsoll.cli.errors import BadInput, note
-from plimsoll.load.problems import EndpointError, LoadError
+from plimsoll.load.problems import EndpointError, LoadError, Stopped
 from plimsoll.load.tally import Tally
 
 T = TypeVar("T")
@@ -48,6 +49,8 @@ def run_load(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
         return asyncio.run(main())
     except (EndpointError, LoadError) as error:
         raise BadInput(str(error)) from None
+    except Stopped:
+        raise click.Abort from None
 
 
 def new_salt() -> int:

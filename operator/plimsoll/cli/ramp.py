@@ -192,7 +192,7 @@ def ramp_command(
 
     async def work(stop: asyncio.Event) -> Ramp:
         with Progress(None, None) as progress:
-            async with session(endpoint, seed, salt=new_salt()) as opened:
+            async with session(endpoint, seed, salt=new_salt(), stop=stop) as opened:
                 progress.tell(_how_long(rising))
                 return await ramp(
                     opened,

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import aiohttp
 
 from plimsoll.load.client import Client, Endpoint, Known, connected
 from plimsoll.load.drive import Limits, Send, drive
+from plimsoll.load.problems import Stopped
 from plimsoll.load.prompts import ASSUMED, Prompts
 from plimsoll.load.result import Result
 from plimsoll.load.slo import Slo
@@ -25,6 +26,8 @@ from plimsoll.load.workload import Ask, ClosedLoop, Workload, asks
 Watch = Callable[[Tally, float], None]
 """Called a few times a second with what is counted so far, and the time."""
 Connector = Callable[[], aiohttp.BaseConnector]
+
+T = TypeVar("T")
 
 LAG_SHARE: Final = 0.1
 """The client's own lateness is noted where it is above this share of the median gap."""
@@ -81,14 +84,34 @@ class Session:
 
 @asynccontextmanager
 async def session(
-    endpoint: Endpoint, seed: int, *, salt: int = 0, connector: Connector | None = None
+    endpoint: Endpoint,
+    seed: int,
+    *,
+    salt: int = 0,
+    connector: Connector | None = None,
+    stop: asyncio.Event | None = None,
 ) -> AsyncIterator[Session]:
-    """A session with an endpoint. Raises EndpointError where it does not answer. For `salt` see Prompts."""
+    """A session with an endpoint. Raises EndpointError where it does not answer, and Stopped where `stop` comes before it does. For `salt` see
+    Prompts."""
     async with connected(endpoint, connector) as client:
         prompts = Prompts(seed, ASSUMED, salt=salt)
-        known = await client.get_acquainted(prompts)
+        known = await _unless(stop or asyncio.Event(), client.get_acquainted(prompts))
         prompts.calibration = known.calibration
         yield Session(client, known, prompts)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, T]) -> T:
+    """What comes of the work, which is given up where it is stopped first: an endpoint that sleeps or is full answers late."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Stopped
+        return working.result()
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
 
 
 async def bench(
@@ -103,8 +126,9 @@ async def bench(
     connector: Connector | None = None,
 ) -> Result:
     """A session with one measurement."""
-    async with session(endpoint, workload.seed, salt=salt, connector=connector) as opened:
-        return await opened.measure(workload, limits, slo=slo, stop=stop or asyncio.Event(), watch=watch)
+    stop = stop or asyncio.Event()
+    async with session(endpoint, workload.seed, salt=salt, connector=connector, stop=stop) as opened:
+        return await opened.measure(workload, limits, slo=slo, stop=stop, watch=watch)
 
 
 class _Clipped:

@@ -9,3 +9,7 @@ class LoadError(ValueError):
 
 class EndpointError(Exception):
     """The endpoint does not answer as an OpenAI-compatible server does."""
+
+
+class Stopped(Exception):
+    """It was stopped before there was anything to measure."""
