@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.status.doctor.diagnosis import diagnose
-from tests.status.doctor.shown import deployment, look, unscheduled, waiting
+from tests.status.doctor.shown import deployment, look, serving_pod, unscheduled, waiting
 
 
 def test_conditions_do_not_repeat_what_a_check_has_said() -> None:
@@ -34,6 +34,36 @@ def test_a_warning_does_not_speak_for_the_error_that_nothing_serves_for_it() -> 
         ("error", "WaitingForQuota"),
         ("warning", "Gated"),
     ]
+
+
+def test_a_further_replica_that_waits_at_a_gate_is_no_error_while_another_one_serves() -> None:
+    gated = {
+        **unscheduled("", "chat-1a2b3c4d-y"),
+        "spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]},
+    }
+    (pod,) = diagnose(look(pods=(serving_pod(), gated))).found
+    why = {"status": "False", "reason": "WaitingForQuota", "message": f"1 of 2 replicas serve: {pod.message}"}
+    fewer = {
+        "type": "Degraded",
+        "status": "True",
+        "reason": "FewerReplicas",
+        "message": "1 of 2 replicas answer",
+    }
+    some = deployment({"type": "Ready"} | why, fewer)
+    assert diagnose(look(pods=(serving_pod(), gated), deployments=(some,))).found == (pod,)
+    (blind,) = diagnose(look(pods=(), deployments=(some,))).found
+    assert (blind.severity, blind.reason) == ("warning", "WaitingForQuota")
+
+
+def test_a_further_replica_that_fails_is_an_error_also_while_another_one_serves() -> None:
+    failing = waiting("ImagePullBackOff", "not found")
+    (pod,) = diagnose(look(pods=(failing,))).found
+    why = {"status": "False", "reason": "StartFailed", "message": f"1 of 2 replicas serve: {pod.message}"}
+    some = deployment(
+        {"type": "Ready"} | why, {"type": "Degraded", "status": "True", "reason": "FewerReplicas"}
+    )
+    assert diagnose(look(pods=(serving_pod(), failing), deployments=(some,))).found == (pod,)
+    assert pod.severity == "error"
 
 
 def test_a_deployment_that_is_held_says_so_beside_what_is_wrong_with_its_pod() -> None:

@@ -60,11 +60,13 @@ def conditions_told(examined: Examined) -> Iterator[Found]:
         }
         stalled, ready = current.get(names.STALLED, {}), current.get(names.READY, {})
         worst = stalled if stalled.get("status") == "True" else ready
+        degraded = current.get(names.DEGRADED, {})
         if worst is ready and ready.get("status") == "False" and ready.get("reason") == "Paused":
             yield _said(item, ready, "warning", "set spec.paused to false")
         elif worst.get("status") in ("True", "False") and not (worst is ready and _calm(ready)):
-            yield _said(item, worst, "error")
-        degraded = current.get(names.DEGRADED, {})
+            # It serves, with fewer than are wanted. A pod that fails is an error of its own.
+            fewer = degraded.get("status") == "True" and degraded.get("reason") == "FewerReplicas"
+            yield _said(item, worst, "warning" if worst is ready and fewer else "error")
         if degraded.get("status") == "True" and worst is ready and ready.get("status") == "True":
             yield _said(item, degraded, "warning")
         for kind, ill in HELD.items():
