@@ -70,6 +70,19 @@ def test_a_deployment_is_given_time_to_be_looked_at_and_one_that_goes_need_not_b
         assert diagnose(look(deployments=(one,), pods=(), workloads=())).found == ()
 
 
+def test_an_operator_that_has_just_begun_is_given_time_to_look_at_what_is_there_for_long() -> None:
+    """None ran meanwhile."""
+    begun, acts = lease("pod-a"), lease("pod-b")
+    acts["spec"]["acquireTime"] = LONG_AGO
+    for one in (new(), edited({"time": LONG_AGO})):
+        begun["spec"]["acquireTime"] = JUST_NOW
+        for leases in ((begun,), (acts, begun)):
+            assert diagnose(look(deployments=(one,), pods=(), workloads=(), leases=leases)).found == ()
+        begun["spec"]["acquireTime"] = LONG_AGO
+        (found,) = diagnose(look(deployments=(one,), pods=(), workloads=(), leases=(begun,))).found
+        assert found.reason in ("NotLookedAt", "OldStatus")
+
+
 def test_a_spec_that_was_written_long_ago_and_is_newer_than_its_status_is_a_warning() -> None:
     (found,) = diagnose(look(deployments=(edited({"time": LONG_AGO}),))).found
     assert (found.severity, found.about, found.reason) == ("warning", "LLMDeployment team/chat", "OldStatus")

@@ -90,6 +90,8 @@ def _passed_over(examined: Examined, behind: list[Object], acting: list[Object])
         who = "and whether one acts could not be seen"
         more = f"who acts: kubectl get lease -A --field-selector=metadata.name={names.LEASE}"
     fresh = examined.now - STALE_SECONDS
+    if any(seconds(one["spec"].get("acquireTime")) >= fresh for one in acting):
+        return  # it has only begun, and looks at all of them now
     stay = [one for one in behind if not metadata(one).get("deletionTimestamp")]
     never = [
         one for one in stay if not _looked_at(one) and seconds(metadata(one).get("creationTimestamp")) < fresh
