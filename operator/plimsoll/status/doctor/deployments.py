@@ -39,8 +39,9 @@ HELD: Final = {
 }
 """Conditions under which a deployment serves, and does not follow its traffic or keep its promise; each with the status that says so."""
 MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
-MOUNTING_SECONDS: Final = 300.0
-"""The kubelet says again about every two minutes that it cannot mount a volume; what it has not said for longer is over."""
+MOUNTING_SECONDS: Final = 600.0
+"""The kubelet says again about every two minutes that it cannot mount a volume, and after 25 events about a pod one in five minutes at most;
+what it has not said for twice as long is over."""
 BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
 """Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
 SPIN_UP_SECONDS: Final = 10.0
