@@ -65,6 +65,11 @@ def test_a_volume_is_waited_for_only_while_the_kubelet_goes_on_saying_so(times: 
     assert found == (["Volume"] if told else [])
 
 
+def test_a_container_beside_the_engine_that_is_killed_by_its_probe_is_not_told_as_the_engine() -> None:
+    killed = "Container istio-proxy failed startup probe, will be restarted"
+    assert reasons(loading(), event("Killing", killed, "Pod", POD)) == []
+
+
 def test_an_engine_that_was_killed_and_then_became_ready_is_not_told_as_killed_when_it_is_unready() -> None:
     pod = loading()
     pod["status"]["conditions"][0]["lastTransitionTime"] = AGO_4_MIN

@@ -10,7 +10,7 @@ from plimsoll.control.gate import OF_QUERY, QUERY_FAILED
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
-from plimsoll.kube.pod_seen import pod_seen, start_seconds
+from plimsoll.kube.pod_seen import ENGINE, pod_seen, start_seconds
 from plimsoll.kube.refused import refusal_text, refused_pods
 from plimsoll.status.doctor.events import events_of, last_told
 from plimsoll.status.doctor.found import (
@@ -166,7 +166,7 @@ def _killed_by_probe(examined: Examined) -> dict[str, str]:
     return {
         key_of(item): str(event.get("message"))
         for item, event in events_of(examined, in_scope(examined, examined.pods), ("Killing",))
-        if "failed startup probe" in str(event.get("message"))
+        if f"Container {ENGINE} failed startup probe" in str(event.get("message"))
         and last_told(event) >= (pod_seen(dict(item)).unready or 0.0)
     }
 
