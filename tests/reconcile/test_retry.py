@@ -13,7 +13,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.control.retune.scene import changed
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import Beside, PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.pinning import digest_before
 from plimsoll.planning.plan import Origin, Severity
 from plimsoll.reconcile.changing import before_of
@@ -122,6 +122,16 @@ def test_a_group_is_asked_for_in_less_whichever_of_its_pods_had_no_room() -> Non
     _, second = turned(seen, first, group)
     assert second.kept.retry is not None
     assert second.kept.retry.word == "NoKvRoom"
+
+
+def test_how_an_engine_ended_before_is_no_start_that_fails_now_where_a_container_beside_it_does() -> None:
+    seen = asked()
+    first = decide(seen)
+    there = failing(lead(first), "NoKvRoom")
+    (fails,) = there.pods
+    beside = replace(there, pods=(replace(fails, beside=Beside(name="istio-proxy")),))
+    _, second = turned(seen, first, beside)
+    assert second.kept.retry is None
 
 
 def test_it_stands_over_turns_and_a_restart_of_the_operator() -> None:

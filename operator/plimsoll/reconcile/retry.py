@@ -173,7 +173,8 @@ def _served(seen: Seen) -> tuple[str, ...]:
 
 def _word(there: SetSeen) -> str:
     """How its engines fail for memory, in the supervisor's word; empty where none does now. One that is loading again may yet serve."""
-    words = (pod.failure.word for pod in there.pods if pod.stage is Stage.FAILED and pod.failure is not None)
+    failed = (pod for pod in there.pods if pod.stage is Stage.FAILED and pod.beside is None)
+    words = (pod.failure.word for pod in failed if pod.failure is not None)
     # The other pods of a group only tell that the group has ended.
     return next((word for word in words if word in RUNGS), "")
 
