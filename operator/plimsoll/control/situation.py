@@ -54,7 +54,8 @@ class Replica:
     restarts: int = 0
     """Times that an engine of it has ended and was started again, and not because its node was."""
     outside: bool = False
-    """It fails, and not because of its engine: its image cannot be had, or its node took it away."""
+    """It fails, and not because of its engine: its image cannot be had, its node took it away, or only a container beside the
+    engine does not run."""
     unready: float | None = None
     """Since when it has not served; None where nobody says, then since it came into its state."""
     pod: str = ""

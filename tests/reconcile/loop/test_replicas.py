@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import Beside, PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
 
 
@@ -88,6 +88,17 @@ def test_a_replica_whose_image_cannot_be_had_fails_by_no_doing_of_its_engine(
     seen = SetSeen(name="a", replicas=1, pods_per_replica=len(pods), pods=pods)
     (found,) = replicas_of(seen, node_coming=False)
     assert found.outside is outside
+
+
+@pytest.mark.parametrize("reason", ["CrashLoopBackOff", "OOMKilled", "CreateContainerConfigError"])
+def test_nor_does_one_of_which_only_a_container_beside_the_engine_does_not_run(reason: str) -> None:
+    beside = pod("p", Stage.FAILED, reason=reason, beside=Beside(name="istio-proxy"))
+    (found,) = replicas_of(SetSeen(name="a", replicas=1, pods=(beside,)), node_coming=False)
+    assert found.outside
+    crashes = pod("q", Stage.FAILED, group=0, rank=1, reason="CrashLoopBackOff")
+    both = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=(replace(beside, group=0), crashes))
+    (found,) = replicas_of(both, node_coming=False)
+    assert not found.outside
 
 
 def test_a_groups_start_is_counted_from_its_last_node_to_its_last_pod() -> None:

@@ -31,7 +31,7 @@ def broken(seen: ServingSet) -> str | None:
 
 
 def imageless(seen: ServingSet) -> int:
-    """How many replicas fail for want of an image or a node, which is not the change's doing."""
+    """How many replicas fail for want of an image, a node or a container beside the engine, which is not the change's doing."""
     return sum(one.state is ReplicaState.FAILED and one.outside for one in seen.replicas)
 
 

@@ -163,7 +163,10 @@ def _kept_out(scene: Scene, asked: int) -> str:
         return ""
     if scene.changed is None or scene.changed.present < asked:
         return "no pod was made"
-    return "an image or a node could not be had" if _lacks_image(scene) else "no place was found"
+    return _LACKS if _lacks_image(scene) else "no place was found"
+
+
+_LACKS: Final = "an image, a node or a container beside the engine could not be had"
 
 
 def _lacks_image(scene: Scene) -> bool:
@@ -186,9 +189,7 @@ def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     if enough and verdict.answer is Answer.BAD and lasts(scene, step):
         return undone(scene, memory, step, verdict.why)
     if scene.now > step.deadline and _lacks_image(scene):
-        return undone(
-            scene, memory, step, "an image or a node could not be had again in time", blameless=True
-        )
+        return undone(scene, memory, step, f"{_LACKS} again in time", blameless=True)
     if scene.now > step.deadline:
         shown = enough and verdict.answer is not Answer.OPEN
         return _undecided(scene, memory, step, shown=shown, given_less=verdict.given_less)

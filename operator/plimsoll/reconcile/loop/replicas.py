@@ -91,7 +91,9 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         state = ReplicaState.NODE_COMING
     blameless = _ended_with_another(seen, pods)
     outside = stage is Stage.FAILED and all(
-        pod.reason in NOT_THE_ENGINES or pod in blameless for pod in pods if pod.stage is Stage.FAILED
+        pod.reason in NOT_THE_ENGINES or pod.beside is not None or pod in blameless
+        for pod in pods
+        if pod.stage is Stage.FAILED
     )
     if seen.pods_per_replica == 1:
         pod = pods[0]
