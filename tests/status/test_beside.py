@@ -106,6 +106,19 @@ def test_what_fetches_the_model_before_the_engine_is_told_by_what_it_lacks(said:
     assert f"container fetch of {POD} ended with exit code 1, 4 times: {said}" in words.message
 
 
+def test_a_sidecar_among_the_init_containers_fetches_no_model() -> None:
+    """As Istio's, which stays beside the engine."""
+    ends = container("istio-proxy", BACK_OFF, last=end(2, message="Network is unreachable"), restarts=9)
+    told = status(engine(waiting("PodInitializing")), initContainerStatuses=[ends])
+    spec = {"initContainers": [{"name": "fetch"}, {"name": "istio-proxy", "restartPolicy": "Always"}]}
+    words = words_of(pod_seen(pod(told, spec=spec)))
+    assert words is not None
+    assert (words.reason, words.remedy) == (
+        "ContainerEnded",
+        f"kubectl logs {POD} -c istio-proxy --previous says why",
+    )
+
+
 def test_how_the_engine_ended_once_is_not_why_a_container_beside_it_does_not_run() -> None:
     seen = with_sidecar(proxy(last=end(2)), last=end(1, message=LEFT), restarts=1)
     assert seen.failure is not None

@@ -38,7 +38,7 @@ class Beside:
 
     name: str
     first: bool = False
-    """Whether it is an init container: one that brings the supervisor, or that fetches something for the engine."""
+    """Whether it is an init container that ends before the engine begins: one that brings the supervisor, or that fetches something for it."""
     restarts: int = 0
     exit_code: int | None = None
 

@@ -88,7 +88,7 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
         return _ended(status, engine, created)
     if not spec.get("nodeName"):
         return _unscheduled(spec, conditions.get("PodScheduled") or {}, created)
-    stuck = _stuck(status, engine)
+    stuck = _stuck(spec, status, engine)
     if stuck is not None:
         return stuck
     ready = conditions.get("Ready") or {}
@@ -142,10 +142,12 @@ def _ended(status: Object, engine: Object, created: float) -> _At:
     return _At(Stage.FAILED, seconds(ended.get("finishedAt")) or created, reason, message)
 
 
-def _stuck(status: Object, engine: Object) -> _At | None:
+def _stuck(spec: Object, status: Object, engine: Object) -> _At | None:
     """A container that cannot start, or that has ended and is to be started again; the engine's is looked at first."""
-    first = status.get("initContainerStatuses") or []
-    containers = [*first, *(status.get("containerStatuses") or ())]
+    inits = status.get("initContainerStatuses") or []
+    stay = {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
+    first = [one for one in inits if one.get("name") not in stay]
+    containers = [*inits, *(status.get("containerStatuses") or ())]
     for container in sorted(containers, key=lambda one: one is not engine):
         state = container.get("state") or {}
         waiting, terminated = state.get("waiting"), state.get("terminated")
