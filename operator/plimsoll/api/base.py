@@ -46,6 +46,11 @@ ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
 METRIC_LABEL = r"^[A-Za-z_][A-Za-z0-9_]*$"
 HEADER_NAME = r"^[A-Za-z0-9][-A-Za-z0-9_]*$"
 HEADER_VALUE = r"^[!-~]([ -~]*[!-~])?$"
+# No @ comes after the host: a sign of a password that is not escaped ends the host before it, and its rest would be taken for a path.
+_HOST = r"[!\x22$-.0->@-~]+"
+ADDRESS = rf"^https?://{_HOST}([/?#][!-?A-~]*)?$"
+# As all that read the variables understand it.
+PROXY = rf"^http://{_HOST}/?$"
 # An image's name: an address is none, so no part of it is empty, as what follows a scheme would be.
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*(/[A-Za-z0-9._:@-]+)*$"
 

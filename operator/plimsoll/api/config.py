@@ -11,10 +11,12 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeVar
 from pydantic import Field
 
 from plimsoll.api.base import (
+    ADDRESS,
     HEADER_NAME,
     HEADER_VALUE,
     METRIC_LABEL,
     ONE_LINE,
+    PROXY,
     ApiModel,
     Bool,
     Glob,
@@ -37,12 +39,8 @@ from plimsoll.api.v1alpha1.engine import Release
 from plimsoll.api.v1alpha1.model import Storage
 from plimsoll.api.v1alpha1.spec import ServingSpec
 
-# No @ comes after the host: a sign of a password that is not escaped ends the host before it, and its rest would be taken for a path.
-Url = Annotated[
-    str, Field(min_length=1, max_length=512, pattern=r"^https?://[!\x22$-.0->@-~]+([/?#][!-?A-~]*)?$")
-]
-# As all that read the variables understand it.
-Proxy = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^http://[!\x22$-.0->@-~]+/?$")]
+Url = Annotated[str, Field(min_length=1, max_length=512, pattern=ADDRESS)]
+Proxy = Annotated[str, Field(min_length=1, max_length=512, pattern=PROXY)]
 
 _TAKEN = ("authorization", "content-")
 """How headers begin that are not the admin's to set."""

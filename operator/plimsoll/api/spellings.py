@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from plimsoll.api.base import (
+    ADDRESS,
     DNS_LABEL,
     DNS_SUBDOMAIN,
     HEADER_NAME,
@@ -17,6 +18,7 @@ from plimsoll.api.base import (
     ONE_LINE,
     PRINTABLE,
     PRINTABLE_SPACE,
+    PROXY,
 )
 from plimsoll.api.quantity import DECIMAL, QUANTITY
 from plimsoll.api.v1alpha1.source import SPELLING
@@ -40,9 +42,9 @@ SPELLINGS: Final[Mapping[str, str]] = {
     QUANTITY: "must be an amount as Kubernetes writes it, as 16Gi or 500M",
     DECIMAL: "must be a number in plain digits that is not negative, as 2.49, without a unit",
     r"^[A-Z]{3}$": "must be a currency's three capital letters, as EUR",
-    r"^https?://[!\x22$-.0->@-~]+([/?#][!-?A-~]*)?$": "must be an address that begins with http:// or https://; "
+    ADDRESS: "must be an address that begins with http:// or https://; "
     "characters such as / # ? @ in a password must be escaped (%2F), and @ in a path",
-    r"^http://[!\x22$-.0->@-~]+/?$": "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, without a path; "
+    PROXY: "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, without a path; "
     "characters such as / # ? @ in a password must be escaped (%2F)",
     r"^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$": "must be https://HOST or https://HOST:PORT (or http://), in small letters and without a path",
     r"^[1-9][0-9]{0,8}(\.[0-9]{1,6})?$": "must be a number of at least 1 in plain digits, as 4 or 2.5",

@@ -144,34 +144,39 @@ def _ended(status: Object, engine: Object, created: float) -> _At:
 
 def _stuck(spec: Object, status: Object, engine: Object) -> _At | None:
     """A container that cannot start, or that has ended and is to be started again; the engine's is looked at first."""
-    inits = status.get("initContainerStatuses") or []
-    stay = {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
-    first = [one for one in inits if one.get("name") not in stay]
-    containers = [*inits, *(status.get("containerStatuses") or ())]
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     for container in sorted(containers, key=lambda one: one is not engine):
         state = container.get("state") or {}
         waiting, terminated = state.get("waiting"), state.get("terminated")
         ended = _last_end(container)
-        beside = None if container is engine else _beside(container, ended, first=container in first)
         if waiting and (waiting.get("reason") or "ContainerCreating") not in _STARTING:
             word = waiting["reason"]
             said = waiting.get("message") or ""
             if word == "CrashLoopBackOff":
                 word = word if (ended.get("reason") or "") in _UNTOLD else ended["reason"]
                 said = ended.get("message") or said
-            return _At(Stage.FAILED, seconds(ended.get("finishedAt")), word, said, beside)
+            since, beside = seconds(ended.get("finishedAt")), _beside(spec, status, container, engine)
+            return _At(Stage.FAILED, since, word, said, beside)
         if terminated and (container.get("name") == ENGINE or terminated.get("exitCode")):
             reason, said = terminated.get("reason") or "Error", terminated.get("message") or ""
-            return _At(Stage.FAILED, seconds(terminated.get("finishedAt")), reason, said, beside)
+            since, beside = seconds(terminated.get("finishedAt")), _beside(spec, status, container, engine)
+            return _At(Stage.FAILED, since, reason, said, beside)
     return None
 
 
-def _beside(container: Object, ended: Object, *, first: bool) -> Beside:
+def _beside(spec: Object, status: Object, container: Object, engine: Object) -> Beside | None:
+    if container is engine:
+        return None
+    name = str(container.get("name") or "")
+    stays = any(
+        one.get("name") == name and one.get("restartPolicy") == "Always"
+        for one in spec.get("initContainers") or ()
+    )
     return Beside(
-        name=str(container.get("name") or ""),
-        first=first,
+        name=name,
+        first=container in (status.get("initContainerStatuses") or ()) and not stays,
         restarts=int(container.get("restartCount") or 0),
-        exit_code=ended.get("exitCode"),
+        exit_code=_last_end(container).get("exitCode"),
     )
 
 

@@ -122,7 +122,7 @@ def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
         bottleneck=named(judgements),
         judgements=judgements,
         comparison=comparison,
-        notes=tuple(_notes(ordered, knee, closed_loop=asked.closed_loop)),
+        notes=tuple(_notes(ordered, whole, knee, closed_loop=asked.closed_loop)),
     )
 
 
@@ -162,14 +162,15 @@ def _keeps(steps: Sequence[Step]) -> float | None:
     return best
 
 
-def _notes(steps: Sequence[Step], knee: Knee | None, *, closed_loop: bool) -> Iterator[str]:
+def _notes(
+    steps: Sequence[Step], whole: Sequence[Step], knee: Knee | None, *, closed_loop: bool
+) -> Iterator[str]:
     unit = "at once" if closed_loop else "requests/s"
     for note in dict.fromkeys(note for step in steps for note in step.result.notes):
         loads = [f"{step.load:g}" for step in steps if note in step.result.notes]
         yield note if len(loads) == len(steps) else f"at {', '.join(loads)} {unit}: {note}"
     if not steps:
         yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
-    whole = [step for step in steps if not step.result.interrupted]
     if knee is None and whole:
         yield f"no knee up to {whole[-1].load:g} {unit}, the most that was tried"
     if knee is not None and not knee.confirmed:

@@ -26,9 +26,8 @@ def proxy_of(url: SplitResult, environment: Mapping[str, str]) -> Proxy | None:
     if not told or _passes(url.hostname or "", _variable(environment, "no_proxy")[1]):
         return None
     parts = parts_in(name, told if "://" in told else f"http://{told}", f"correct {CONFIGURED}")
-    if (
-        parts.scheme != "http"
-    ):  # a name and a password would go there unencrypted, to a port that speaks TLS or SOCKS
+    if parts.scheme != "http":
+        # A name and a password would go there unencrypted, to a port that speaks TLS or SOCKS.
         raise failed("Download", f"{name}: only http:// proxies are understood", f"correct {CONFIGURED}")
     known = basic(parts)
     return Proxy(parts.hostname or "", parts.port or 80, {"Proxy-Authorization": known} if known else {})

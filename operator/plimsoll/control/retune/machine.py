@@ -45,6 +45,7 @@ START_LEAST_S: Final = 600.0
 LATE_LEAST_S: Final = 1800.0
 """The same of further replicas: one start in forty takes twenty minutes whatever the settings are. A canary so late ends the retune; once
 a canary has served, late ones are waited for."""
+_LACKS: Final = "an image, a node or a container beside the engine could not be had"
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
 ACTIVE: Final = Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")
 
@@ -164,9 +165,6 @@ def _kept_out(scene: Scene, asked: int) -> str:
     if scene.changed is None or scene.changed.present < asked:
         return "no pod was made"
     return _LACKS if _lacks_image(scene) else "no place was found"
-
-
-_LACKS: Final = "an image, a node or a container beside the engine could not be had"
 
 
 def _lacks_image(scene: Scene) -> bool:
