@@ -38,6 +38,7 @@ def upgraded(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, Desk]]:
     with Cluster(audit=True) as cluster, cluster.fleet(fleet()):
         cluster.install_others(OTHERS)
         run(cluster, "install", str(FROZEN / version / "chart"), "--create-namespace")
+        cluster.until_served([cluster.api.get(CRD.path("", names.CRD_NAME))])
         desk = restore(cluster, version)
         assert eventually(lambda: len(serving(desk)) == len(desk.pods()) == PODS, LONG_SECONDS)
         yield cluster, desk

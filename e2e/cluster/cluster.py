@@ -37,6 +37,7 @@ from cluster.processes import ClusterFailed, Ports, Processes
 from cluster.simulator import Simulator
 
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 READY_SECONDS: Final = 120.0
 """2 s on an idle machine; the limit is for one with far more to do than it has cores."""
 TOKEN_SECONDS: Final = 24 * 3600
@@ -278,11 +279,14 @@ class Cluster:
         self.processes.check()
 
     def _install(self, crds: Sequence[Object]) -> None:
-        where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         for crd in crds:
-            self.api.apply(f"{where}/{crd['metadata']['name']}", crd, force=True)
+            self.api.apply(f"{CRDS}/{crd['metadata']['name']}", crd, force=True)
+        self.until_served(crds)
+
+    def until_served(self, crds: Sequence[Object]) -> None:
+        """Whoever applied them: a resource made a moment after its CRD is answered 404."""
         for crd in crds:
-            path, spec = f"{where}/{crd['metadata']['name']}", crd["spec"]
+            path, spec = f"{CRDS}/{crd['metadata']['name']}", crd["spec"]
             version = next(one["name"] for one in spec["versions"] if one["served"])
             served = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
             self.processes.wait("kube-apiserver", partial(self._serves, path, served), READY_SECONDS)
