@@ -21,9 +21,13 @@ LEAST_SECRET = 6
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 """Errors of the system where a folder could be written if there were room."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL|REGISTRY_AUTH")
-_USERINFO = re.compile(r"://(?=([^/:\s]*:([^@\s]+)@))(?=([^/:\s]*:(\S+)@))")
-"""A name and a password within an address, up to the first @ and up to the last: before the first where there are more addresses, and
-before the last where the password holds one."""
+_USERINFO = (
+    # A name and a password, up to the first @ and up to the last: before the first where there are more addresses, and before the last where
+    # the password holds one. A proxy may have no scheme. An image's digest follows an @ as well.
+    re.compile(r"(?:://|^(?!\w+:/))(?=([^/:\s]*:([^@\s]+)@(?!sha256:)))(?=([^/:\s]*:(\S+)@(?!sha256:)))"),
+    # A name alone may be a token.
+    re.compile(r"(?i)(?:https?|socks\w*)://([^/:@\s]+)@"),
+)
 _DIVIDERS = re.compile(r"[/?#@]")
 """Where programs that are given an address cut a password that is not escaped, before they quote a part of it."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -94,7 +98,7 @@ def scrubbed(failure: Failure, environment: Mapping[str, str]) -> Failure:
     """The failure without values of the environment that are secret, as an error may quote an address or an argument with one in it."""
     kept = [value for name, value in environment.items() if _SECRET.search(name)]
     for value in environment.values():
-        for found in _USERINFO.findall(value):
+        for found in (match.groups() for form in _USERINFO for match in form.finditer(value)):
             kept += [*found, *(part for secret in found for part in _DIVIDERS.split(secret))]
     lines = [line.strip() for value in kept for line in value.splitlines()]
     long = {secret for secret in (*kept, *lines) if len(secret) >= LEAST_SECRET}

@@ -284,6 +284,9 @@ def test_no_line_of_what_the_environment_keeps_secret_is_told_either():
         ("http://svc-llm:S3cr3t/Pass@proxy.corp:3128", "Port could not be cast to integer value as 'S3cr3t'"),
         ("http://me@corp.com:S3cr3t@Pass@proxy.corp:3128", "cannot connect to {}"),
         ("https://ci:S3c@mirror.corp", "401 of {}"),
+        ("https://S3cr3tToken@mirror.corp", "401 of {}"),
+        ("HTTP://S3cr3tToken@proxy.corp:3128", "cannot connect to {}"),
+        ("svc-llm:S3cr3t/Pass@proxy.corp:3128", "Port could not be cast to integer value as 'S3cr3t'"),
         ('{"a": "redis://u:S3cr3t@h1", "b": "redis://u:Pass99@h2"}', "{}"),
         (
             '{"a":"redis://u:S3cr3t@h1","b":"redis://u:Pass99@h2"}',
@@ -303,3 +306,9 @@ def test_addresses_without_a_password_are_told():
     )
     environment = {"A": "http://collector:4317", "B": "https://hub.example/a", "C": "image:v0.33.0@sha256:1"}
     assert scrubbed(told, environment) == told
+
+
+def test_a_digest_makes_no_password_of_what_stands_before_it():
+    source = "oci://registry.corp:5000/models/llama@sha256:0123"
+    told = Failure("Word", f"{source} has no layers", "check models/llama", ("GET registry.corp:5000",))
+    assert scrubbed(told, {"MODEL": source, "OTHER": "hf://org/llama-chat@release"}) == told

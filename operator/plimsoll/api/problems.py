@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from plimsoll.api.elsewhere import field_meant, number_meant
+from plimsoll.api.passwords import without_passwords
 from plimsoll.api.spellings import SPELLINGS
 
 WHAT_HELPS: Final = ". What helps: "
@@ -19,8 +20,6 @@ WHAT_HELPS: Final = ". What helps: "
 SHOWN: Final = 80
 MIN_STEM: Final = 3
 """Letters by which the beginning of a field's name can be told."""
-_PASSWORD: Final = re.compile(r"(https?://[^/:\s]*:)\S+@")
-"""In an address, as of a proxy. What is wrong goes into logs, which more people read than the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def show(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    text = _PASSWORD.sub(r"\1***@", text)
+    text = without_passwords(text)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 

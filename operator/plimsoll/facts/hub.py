@@ -5,7 +5,6 @@ It is a module of its own because the client takes half a second to load, and mo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from huggingface_hub.errors import (
     SafetensorsParsingError,
 )
 
+from plimsoll.api.passwords import without_passwords
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.resolve import (
     CATALOGUE,
@@ -87,7 +87,7 @@ def _hub_tensors(
 @contextmanager
 def _said_plainly(name: str, revision: str | None, access: HubAccess) -> Iterator[None]:
     """Turns the many errors of the hub's client into ModelUnknown, with what would help in each case."""
-    hub = re.sub(r"//\S*@", "//", access.endpoint or "the hub")  # a mirror's password is no tenant's to read
+    hub = without_passwords(access.endpoint or "the hub")  # a mirror's is no tenant's to read
 
     def unknown(reason: str, *helps: str) -> ModelUnknown:
         return ModelUnknown(f"hf://{name}", f"{hub} {reason}", helps)
