@@ -42,6 +42,11 @@ class Behaviour:
     """Answers at once; more wait for a first token."""
 
 
+def _hang_up(request: web.Request) -> None:
+    assert request.transport is not None
+    request.transport.abort()
+
+
 @dataclass
 class KnownServer:
     behaviour: Behaviour = field(default_factory=Behaviour)
@@ -52,6 +57,8 @@ class KnownServer:
     answering: int = 0
     most: int = 0
     streaming: int = 0
+    gone: bool = False
+    """Since a request whose fate was to end it: every connection is cut."""
 
     def __post_init__(self) -> None:
         self._seats = asyncio.Semaphore(self.behaviour.seats or 1_000_000)
@@ -64,7 +71,9 @@ class KnownServer:
         app.router.add_get("/metrics", self._metrics)
         return app
 
-    async def _models(self, _request: web.Request) -> web.Response:
+    async def _models(self, request: web.Request) -> web.Response:
+        if self.gone:
+            _hang_up(request)
         if self.behaviour.lists is not None:
             return web.Response(text=self.behaviour.lists)
         entry: dict[str, Any] = {"id": "tiny", "object": "model"}
@@ -93,6 +102,9 @@ class KnownServer:
         self.most = max(self.most, self.answering)
         try:
             fate = self.behaviour.fate(number)
+            self.gone = self.gone or fate == "gone"
+            if self.gone:
+                _hang_up(request)
             if fate == "a deep answer":
                 return web.Response(text=DEEP, content_type="application/json")
             if fate == "a deep refusal":

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cli.errors import BAD_INPUT
+from plimsoll.cli.ramp import _exit_code
 from plimsoll.load.bench import session
 from plimsoll.load.bottleneck import Word
 from plimsoll.load.client import Endpoint
@@ -119,6 +121,20 @@ def test_a_server_that_breaks_ends_the_ramp():
     assert len(loads) < 8
     assert any("see the problems" in note for note in found.notes)
     assert {one.holds for one in found.judgements} == {None}, "this server exports nothing"
+
+
+def test_a_load_that_its_server_did_not_survive_is_shown_and_nothing_is_concluded_from_it():
+    behaviour = Behaviour(ttft_s=0.01, gap_s=0.001, fate=lambda number: "ok" if number < 60 else "gone")
+    found, loads = ramped(behaviour, RampPlan(step_s=5))
+    assert found.knee is None, "whether it ended by the load is not known"
+    assert found.away is not None
+    assert "does not answer" in found.away
+    assert [step.load for step in found.steps] == loads
+    assert found.tried == loads[-2]
+    assert any(
+        note.startswith(f"after {loads[-1]:g} requests/s http://localhost/v1/models") for note in found.notes
+    )
+    assert _exit_code(found) == BAD_INPUT
 
 
 def test_ctrl_c_keeps_the_steps_that_were_measured():

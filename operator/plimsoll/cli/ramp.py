@@ -9,7 +9,7 @@ import click
 from plimsoll.cli import bench_options as options
 from plimsoll.cli import drawing, inputs, ramp_plan
 from plimsoll.cli.bench_run import Progress, connections, new_salt, run_load
-from plimsoll.cli.errors import DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
+from plimsoll.cli.errors import BAD_INPUT, DOES_NOT_FIT, FITS, INTERRUPTED, BadInput, note
 from plimsoll.cli.fleets import FleetChoice, fleet_options
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.page import check_page, write_page
@@ -17,6 +17,7 @@ from plimsoll.cli.ramp_page import ramp_page
 from plimsoll.cli.ramp_record import recorder_of
 from plimsoll.cli.ramp_report import ramp_report
 from plimsoll.cli.ramp_target import target
+from plimsoll.cli.reaching import namespace_option
 from plimsoll.load.bench import session
 from plimsoll.load.conclusions import Ramp
 from plimsoll.load.ramp import RampPlan, at_most, ramp
@@ -26,7 +27,7 @@ from plimsoll.load.workload import ClosedLoop, Workload
 
 @click.command("ramp", cls=options.LoadCommand)
 @click.argument("what", metavar="NAME|URL", required=False)
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Of NAME. Default: the only one that has it.")
+@namespace_option("Of NAME. Default: the only one that has it.")
 @click.option("--url", metavar="URL", help="Measure this address of NAME, such as one that is forwarded.")
 @options.endpoint_options
 @click.option(
@@ -140,7 +141,7 @@ def ramp_command(
     measured ones, and its lengths and targets are taken where none are given. With --record the operator takes the result into
     what it has learned, where it corrects the predictions of later plans.
     Ctrl-C ends the load and prints what was measured. Exit code: 0 done, 2 the first load was too much already, 3 the
-    question or the endpoint is wrong or the operator takes no record, 130 interrupted.
+    question or the endpoint is wrong, it went away meanwhile, or the operator takes no record, 130 interrupted.
 
     \b
     Examples:
@@ -265,5 +266,7 @@ def _check(rising: RampPlan) -> None:
 def _exit_code(result: Ramp) -> int:
     if result.interrupted:
         return INTERRUPTED
+    if result.away is not None:
+        return BAD_INPUT
     too_much = result.knee is not None and result.knee.load is None
     return DOES_NOT_FIT if too_much or not result.steps else FITS

@@ -125,6 +125,8 @@ def _mark(ramp: Ramp, step: Step) -> str:
         said.append("< knee")
     if step.result.interrupted:
         said.append("interrupted")
+    if step.away is not None:
+        said.append("its endpoint went away")
     if step.result.kept is False:
         said.append("target missed")
     return ", ".join(said)

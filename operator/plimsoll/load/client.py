@@ -156,6 +156,14 @@ class Client:
             problem=problem,
         )
 
+    async def is_away(self) -> str | None:
+        """What keeps the endpoint from answering at all; None where it answers, whatever that is."""
+        try:
+            await self._models(f"{self.endpoint.root}/v1/models")
+        except EndpointError as error:
+            return str(error)
+        return None
+
     async def text(self, url: str) -> str:
         """Reads a page of text, such as /metrics."""
         try:

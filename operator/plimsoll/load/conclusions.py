@@ -25,6 +25,13 @@ class Step:
     result: Result
     engine: EngineWindow | None
     """What the engines exported meanwhile; None where they export nothing that is known."""
+    away: str | None = None
+    """What kept the endpoint from answering at all after it: whether the load was too much, or the server ended for another reason, is open."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything may be concluded from it."""
+        return not self.result.interrupted and self.away is None
 
     def point(self) -> Point:
         result = self.result
@@ -72,7 +79,12 @@ class Ramp:
     @property
     def tried(self) -> float | None:
         """The highest load of which something is concluded; None where there is none."""
-        return max((one.load for one in self.steps if not one.result.interrupted), default=None)
+        return max((one.load for one in self.steps if one.tells), default=None)
+
+    @property
+    def away(self) -> str | None:
+        """What kept the endpoint from answering in the end."""
+        return next((one.away for one in self.steps if one.away is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +102,10 @@ class Asked:
 
 
 def conclude(asked: Asked, steps: Sequence[Step], *, interrupted: bool) -> Ramp:
-    """Everything that the steps show. An interrupted step is shown, but nothing is concluded from it."""
+    """Everything that the steps show. A step that was interrupted, or that its endpoint did not survive, is shown, but nothing is concluded
+    from it."""
     ordered = sorted(steps, key=lambda one: one.load)
-    whole = [one for one in ordered if not one.result.interrupted]
+    whole = [one for one in ordered if one.tells]
     knee = knee_of(whole, closed_loop=asked.closed_loop)
     over = [
         one for one in whole if one.result.kept is False or (knee is not None and one.load >= knee.beyond)
@@ -140,7 +153,7 @@ def _judged_beyond(
 
 
 def knee_of(steps: Sequence[Step], *, closed_loop: bool) -> Knee | None:
-    return find_knee([one.point() for one in steps if not one.result.interrupted], closed_loop=closed_loop)
+    return find_knee([one.point() for one in steps if one.tells], closed_loop=closed_loop)
 
 
 def _circumstances(step: Step, asked: Asked) -> Circumstances:
@@ -169,6 +182,11 @@ def _notes(
     for note in dict.fromkeys(note for step in steps for note in step.result.notes):
         loads = [f"{step.load:g}" for step in steps if note in step.result.notes]
         yield note if len(loads) == len(steps) else f"at {', '.join(loads)} {unit}: {note}"
+    for gone in (one for one in steps if one.away is not None):
+        yield (
+            f"after {gone.load:g} {unit} {gone.away}; that load says nothing until it is known why: "
+            "see whether an engine ended (kubectl describe pod), and measure again"
+        )
     if not steps:
         yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
     if knee is None and whole:

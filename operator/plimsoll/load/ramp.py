@@ -97,6 +97,9 @@ async def ramp(
             settle = needed
             continue
         settle = max(settle, needed)
+        if _hopeless([made]) and not stop.is_set() and (away := await session.client.is_away()):
+            steps.append(replace(made, away=away))
+            break
         if made.result.counts.sent:
             steps.append(made)
         elif rising.step_s < longest:
