@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import resource
 import threading
 from collections.abc import Callable, Iterator
@@ -314,3 +315,9 @@ def test_headers_are_read_without_weights(hub, cdn):
     with model.open("model-00001-of-00003.safetensors") as stream:
         assert header("m", stream) == {"w": ("U8", (5_000_000,))}
     assert cdn.bytes_sent() <= 300_000
+
+
+def test_a_wait_for_a_busy_server_is_told_where_headers_are_read(hub, capfd):
+    hub.once += [status_once("/api/", 429, {"Retry-After": "0"})]
+    remote(f"hf://{NAME}", None, {"HF_ENDPOINT": hub.url}, QUICK)
+    assert re.search(r"waiting \S+ s to ask again: .* answers 429", capfd.readouterr().err)

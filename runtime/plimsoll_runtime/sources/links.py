@@ -5,6 +5,7 @@ since what it points at may not be there at the other end of a mount."""
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class Links:
         self._targets: dict[str, str] = {}
         self._above: set[str] = set()
         """Folders below which there are links, or were: images have thousands of both."""
+        self._sorted: list[str] = []
 
     def put(self, name: str, target: str) -> None:
         self._targets[name] = target
@@ -40,6 +42,13 @@ class Links:
     def _below(self, folder: str) -> list[str]:
         return [name for name in self._targets if _is_below(name, folder)] if folder in self._above else []
 
+    def _all_below(self, folder: str) -> list[str]:
+        """As they were when all layers had been unpacked: found by their order, as there may be thousands of folders with thousands in them."""
+        if not folder:
+            return self._sorted
+        first = bisect_left(self._sorted, f"{folder}/")
+        return self._sorted[first : bisect_left(self._sorted, f"{folder}0", first)]
+
     def followed(self, path: str) -> str | None:
         """Where a path leads; None where links lead to one another."""
         for _ in range(MOST_FOLLOWED + 1):
@@ -52,11 +61,13 @@ class Links:
         return None
 
     def become_files(self, root: Path, look: Callable[[], None]) -> None:
-        """`look` is called before each file. Links that lead to nothing are left out: images have many into machines that they are not."""
+        """`look` is called at each name. Links that lead to nothing are left out: images have many into machines that they are not."""
         found: list[tuple[str, str]] = []
+        self._sorted = sorted(self._targets)
         for count, (name, real) in enumerate(self._named(root)):
             if count == MOST_NAMES:
                 raise failed("BadCheckpoint", f"links of layers lead to over {MOST_NAMES} names", ANEW)
+            look()
             if (root / real).is_file():
                 found.append((name, real))
         for name, real in found:
@@ -78,7 +89,7 @@ class Links:
         for file in (root / real).rglob("*"):
             place = file.relative_to(root).as_posix()
             yield name + place[len(real) :], place
-        for link in self._below(real):
+        for link in self._all_below(real):
             for inner, place in self._led_to(root, link, passed):
                 yield name + inner[len(real) :], place
 

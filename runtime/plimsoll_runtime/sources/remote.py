@@ -15,6 +15,7 @@ from plimsoll_runtime.sources.registry import ARCHIVES
 from plimsoll_runtime.sources.trouble import ANEW, Patience, Refused, Transient, failed, patiently
 from plimsoll_runtime.sources.unpacking import inside
 from plimsoll_runtime.sources.web import Web
+from plimsoll_runtime.words import tell
 
 BLOCK = 256 << 10
 """A header of a shard is 10 to 100 KiB."""
@@ -107,6 +108,7 @@ class _Ranges(io.RawIOBase):
         return piece
 
 
-def _wait(seconds: float, _why: str) -> bool:
+def _wait(seconds: float, why: str) -> bool:
+    tell(f"waiting {seconds:g} s to ask again: {why}")
     time.sleep(seconds)
     return False
