@@ -169,6 +169,23 @@ def test_deployments_that_may_not_be_listed_in_their_namespace_either_are_said_t
     assert "name a namespace" not in ran.err
 
 
+def test_a_cluster_without_the_crd_is_no_clean_bill_for_those_who_may_not_read_crds_either(cluster: Api):
+    cluster.lists[CRDS] = 403
+    del cluster.lists[OURS]
+    ran = plimsoll("doctor")
+    assert (ran.code, ran.out) == (3, "")
+    assert "LLMDeployments cannot be listed" in ran.err
+    assert "the CRD is not there: plimsoll crd | kubectl apply" in ran.err
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("history", "chat"), ("ramp", "chat"), ("learned", "list")])
+def test_what_can_be_no_namespace_is_asked_for_nowhere(cluster: Api, command: tuple[str, ...]):
+    ran = plimsoll(*command, "-n", "team/a")
+    assert (ran.code, ran.out) == (3, "")
+    assert "--namespace: 'team/a' is no namespace's name" in ran.err
+    assert not cluster.asked
+
+
 def test_a_server_that_fails_on_deployments_is_not_taken_for_a_lack_of_rights(cluster: Api):
     cluster.lists[OURS] = 500
     ran = plimsoll("doctor")

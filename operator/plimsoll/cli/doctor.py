@@ -13,7 +13,7 @@ from plimsoll.cli import inputs
 from plimsoll.cli.drawing import many
 from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note, printable
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.reaching import context_option, reaching
+from plimsoll.cli.reaching import context_option, namespace_option, reaching
 from plimsoll.facts.examined import Examined
 from plimsoll.status.doctor.diagnosis import Diagnosis, diagnose
 from plimsoll.status.doctor.found import Found, in_scope, name_of
@@ -21,7 +21,7 @@ from plimsoll.status.doctor.found import Found, in_scope, name_of
 
 @click.command("doctor")
 @click.argument("name", required=False)
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace. Default: all of them.")
+@namespace_option("Only this namespace. Default: all of them.")
 @context_option
 @inputs.config_option
 @output_option
@@ -60,8 +60,12 @@ def doctor_command(
 def _unlisted(why: str, namespace: str | None) -> BadInput:
     """Without the deployments there is nothing to judge, and no clean bill."""
     cure = "list must be allowed" if namespace else "name a namespace that you may list: -n NAMESPACE"
-    forbidden = ": 403 " in why
-    return BadInput(f"{names.KIND}s cannot be listed: {why}" + (f"; {cure}" if forbidden else ""))
+    cures = {
+        ": 403 ": cure,
+        ": 404 ": "the CRD is not there: plimsoll crd | kubectl apply --server-side -f -",
+    }
+    said = next((f"; {one}" for code, one in cures.items() if code in why), "")
+    return BadInput(f"{names.KIND}s cannot be listed: {why}{said}")
 
 
 def _only(examined: Examined, name: str | None, namespace: str | None) -> Examined:

@@ -14,7 +14,7 @@ from plimsoll.api.base import DNS_LABEL
 from plimsoll.cli.drawing import facts, show, table
 from plimsoll.cli.errors import BadInput, printable
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.reaching import context_option, reaching
+from plimsoll.cli.reaching import context_option, namespace_option, reaching
 from plimsoll.control.record import Act, Record
 from plimsoll.reconcile.kept import Kept
 from plimsoll.status.live import retunes_of, step_of, timestamp
@@ -22,7 +22,7 @@ from plimsoll.status.live import retunes_of, step_of, timestamp
 
 @click.command("history")
 @click.argument("name")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace. Default: all of them.")
+@namespace_option("Only this namespace. Default: all of them.")
 @context_option
 @output_option
 def history_command(*, name: str, namespace: str | None, context: str, output: str) -> None:

@@ -13,7 +13,7 @@ from plimsoll.cli import drawing
 from plimsoll.cli.errors import BadInput, note
 from plimsoll.cli.inputs import read_text
 from plimsoll.cli.output import output_option, print_data
-from plimsoll.cli.reaching import context_option, reaching
+from plimsoll.cli.reaching import context_option, namespace_option, reaching
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.learned import (
     NOTHING,
@@ -27,11 +27,8 @@ from plimsoll.facts.learned_rows import LearnedError
 from plimsoll.facts.learned_speed import Speed
 from plimsoll.facts.snapshot import read_snapshot
 
-namespace_option = click.option(
-    "--namespace",
-    "-n",
-    metavar="NAMESPACE",
-    help="The operator's, where several hold what was learned. Default: the only one.",
+operator_option = namespace_option(
+    "The operator's, where several hold what was learned. Default: the only one."
 )
 NAMED: Final = ("MODEL", "GPU", "ENGINE", "FLAGS")
 snapshot_option = click.option("--snapshot", "file", metavar="FILE", help="A snapshot in place of a cluster.")
@@ -56,7 +53,7 @@ def learned_command() -> None:
 @learned_command.command("list")
 @click.argument("words", nargs=-1)
 @context_option
-@namespace_option
+@operator_option
 @snapshot_option
 @output_option
 def list_command(
@@ -115,7 +112,7 @@ def _named(one: Residual | Speed) -> tuple[str, str, str, str]:
 
 @learned_command.command("export")
 @context_option
-@namespace_option
+@operator_option
 @snapshot_option
 def export_command(*, context: str, namespace: str | None, file: str | None) -> None:
     """Print all of it, one line an entry, as a seed for another cluster."""
@@ -125,7 +122,7 @@ def export_command(*, context: str, namespace: str | None, file: str | None) -> 
 @learned_command.command("forget")
 @click.argument("words", nargs=-1, required=True)
 @context_option
-@namespace_option
+@operator_option
 def forget_command(*, words: tuple[str, ...], context: str, namespace: str | None) -> None:
     """Take out what holds all WORDS: of a model's name, a GPU, an engine's version, a term."""
     from plimsoll.kube.forgetting import learned_object  # noqa: PLC0415 - the client loads for a second

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import click
 
+from plimsoll.api.base import DNS_LABEL
 from plimsoll.cli.errors import BadInput
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 CURRENT: Final = ""
 """The value of --context without a name, which means the kubeconfig's current context."""
@@ -21,6 +25,17 @@ context_option = click.option(
     metavar="[KUBECONTEXT]",
     help="The cluster, by its context. Default: the current one.",
 )
+
+
+def namespace_option(help_: str) -> Callable[[_F], _F]:
+    """`-n`, which is no path: with a / in it another address would be asked, where nothing is."""
+
+    def checked(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(DNS_LABEL, value):
+            raise BadInput(f"--namespace: {value!r} is no namespace's name: small letters, digits and dashes")
+        return value
+
+    return click.option("-n", "--namespace", metavar="NAMESPACE", callback=checked, help=help_)
 
 
 @contextmanager

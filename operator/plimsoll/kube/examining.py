@@ -45,6 +45,9 @@ def read_examined(
         "autoscalers": look.of("autoscalers", kinds.AUTOSCALER)
         + look.of("scaled objects", kinds.SCALED_OBJECT),
     }
+    if "crds" in look.unseen and "deployments" in look.unserved:
+        # That they are no kind of this cluster is the CRD's check to say, which cannot be made.
+        look.unseen["deployments"] = look.unserved["deployments"]
     return Examined(now=now, unseen=look.unseen, config=OperatorConfig(), **parts)
 
 
@@ -53,6 +56,7 @@ class _Look:
         self._lister = lister
         self._namespace = namespace
         self.unseen: dict[str, str] = {}
+        self.unserved: dict[str, str] = {}
 
     def of(
         self,
@@ -68,8 +72,7 @@ class _Look:
         found = self._lister.optional(kind.collection(space), selector=selector, fields=fields)
         for note in self._lister.notes[before:]:
             # A kind that the cluster does not serve has no objects, so nothing is unseen.
-            if ": 404 " not in note:
-                self.unseen[part] = note
+            (self.unserved if ": 404 " in note else self.unseen)[part] = note
         # Not every server honours field selectors.
         return tuple(one for one in found if _fits(one, fields))
 
