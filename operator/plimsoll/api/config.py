@@ -98,7 +98,7 @@ class Restarts(ApiModel):
         "Restarts of a deployment for retunes in 24 hours. Absent: 3 for each of its replicas, and at least 6."
     )
     fleet_percent: Annotated[Percent, Field(ge=1)] = owned(
-        10, "Share of the fleet's GPUs in retunes at once."
+        10, "Share of the fleet's GPUs that deployments in retunes may have at once, but for a single one."
     )
     failures_until_pause: Annotated[Int, Field(ge=1, le=100)] = owned(
         3, "Failed retunes until a person is asked."
