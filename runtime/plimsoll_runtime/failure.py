@@ -24,9 +24,9 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY|ACCESS_KEY|CREDENTIAL|REGIS
 _USERINFO = (
     # A name and a password, up to the first @ and up to the last: before the first where there are more addresses, and before the last where
     # the password holds one. A proxy may have no scheme. An image's digest follows an @ as well.
-    re.compile(r"(?:://|^(?!\w+:/))(?=([^/:\s]*:([^@\s]+)@(?!sha256:)))(?=([^/:\s]*:(\S+)@(?!sha256:)))"),
+    re.compile(r"(?:://|^(?!\w+://))(?=([^/:\s]*:([^@\s]+)@(?!sha\d+:)))(?=([^/:\s]*:(\S+)@(?!sha\d+:)))"),
     # A name alone may be a token.
-    re.compile(r"(?i)(?:https?|socks\w*)://([^/:@\s]+)@"),
+    re.compile(r"(?i)(?:https?|socks\w*)://([^/:@\s]+):?@"),
 )
 _DIVIDERS = re.compile(r"[/?#@]")
 """Where programs that are given an address cut a password that is not escaped, before they quote a part of it."""

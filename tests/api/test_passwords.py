@@ -12,7 +12,17 @@ from plimsoll.api.problems import show
     "scheme", ["http://", "HTTP://", "https://", "socks5://", "socks5h://", "oci://", "redis://", ""]
 )
 @pytest.mark.parametrize(
-    "password", ["S3cr3tPass", "S3cr3t/Pass", "S3cr3t@Pass", "S3cr3t#Pass", "S3cr3t:Pass", "S3cr3t?Pass"]
+    "password",
+    [
+        "S3cr3tPass",
+        "S3cr3t/Pass",
+        "S3cr3t@Pass",
+        "S3cr3t#Pass",
+        "S3cr3t:Pass",
+        "S3cr3t?Pass",
+        "S3cr3t Pass",
+        "/S3cr3tPass",
+    ],
 )
 def test_a_password_is_not_told_whatever_the_scheme_and_the_signs_in_it(scheme: str, password: str) -> None:
     told = show(f"{scheme}svc:{password}@proxy.corp:3128")
@@ -21,6 +31,10 @@ def test_a_password_is_not_told_whatever_the_scheme_and_the_signs_in_it(scheme: 
 
 def test_a_token_in_place_of_a_name_is_not_told() -> None:
     assert show("https://hf_token@mirror.corp/a") == "'https://***@mirror.corp/a'"
+
+
+def test_a_name_with_its_domain_is_not_told_with_its_password() -> None:
+    assert show("corp/svc:S3cr3t@proxy:3128") == "'***@proxy:3128'"
 
 
 def test_a_password_within_a_group_is_not_told() -> None:

@@ -286,6 +286,8 @@ def test_no_line_of_what_the_environment_keeps_secret_is_told_either():
         ("https://ci:S3c@mirror.corp", "401 of {}"),
         ("https://S3cr3tToken@mirror.corp", "401 of {}"),
         ("HTTP://S3cr3tToken@proxy.corp:3128", "cannot connect to {}"),
+        ("https://S3cr3tToken:@mirror.corp", "401 of {}, not of S3cr3tToken"),
+        ("svc:/S3cr3tPass@proxy.corp:3128", "cannot connect to {}"),
         ("svc-llm:S3cr3t/Pass@proxy.corp:3128", "Port could not be cast to integer value as 'S3cr3t'"),
         ('{"a": "redis://u:S3cr3t@h1", "b": "redis://u:Pass99@h2"}', "{}"),
         (

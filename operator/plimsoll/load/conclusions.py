@@ -189,7 +189,7 @@ def _notes(
         )
     if not steps:
         yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
-    if knee is None and whole:
+    if knee is None and whole and len(whole) == len([one for one in steps if not one.result.interrupted]):
         yield f"no knee up to {whole[-1].load:g} {unit}, the most that was tried"
     if knee is not None and not knee.confirmed:
         yield "no step beyond the knee confirms it: it may be noise"
