@@ -15,6 +15,7 @@ from plimsoll.cli.errors import DOES_NOT_FIT, FITS, BadInput, note, printable
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.reaching import context_option, namespace_option, reaching
 from plimsoll.facts.examined import Examined
+from plimsoll.status.doctor.cluster import BRINGS_CRD
 from plimsoll.status.doctor.diagnosis import Diagnosis, diagnose
 from plimsoll.status.doctor.found import Found, in_scope, name_of
 
@@ -62,7 +63,7 @@ def _unlisted(why: str, namespace: str | None) -> BadInput:
     cure = "list must be allowed" if namespace else "name a namespace that you may list: -n NAMESPACE"
     cures = {
         ": 403 ": cure,
-        ": 404 ": "the CRD is not there: plimsoll crd | kubectl apply --server-side -f -",
+        ": 404 ": f"the CRD is not there: {BRINGS_CRD}",
     }
     said = next((f"; {one}" for code, one in cures.items() if code in why), "")
     return BadInput(f"{names.KIND}s cannot be listed: {why}{said}")

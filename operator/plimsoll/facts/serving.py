@@ -98,6 +98,11 @@ class PodSeen:
         return max(0, self.restarts - self.rebooted)
 
     @property
+    def crashed_last(self) -> bool:
+        """Whether its engine may be to blame for its last end, which is all that is known of its ends."""
+        return self.restarts > 0 and not self.rebooted
+
+    @property
     def held_back(self) -> bool:
         """Whether its engine is ready and the pod is not: a container beside the engine, or a readiness gate, is not; `message` names it."""
         return self.stage is Stage.LOADING and bool(self.reason)

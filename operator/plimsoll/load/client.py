@@ -157,7 +157,7 @@ class Client:
         )
 
     async def is_away(self) -> str | None:
-        """What keeps the endpoint from answering at all; None where it answers, whatever that is."""
+        """What keeps the endpoint from answering as it did when it was got acquainted with; None where it answers, with an error or without."""
         try:
             await self._models(f"{self.endpoint.root}/v1/models")
         except EndpointError as error:

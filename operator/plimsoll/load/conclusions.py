@@ -182,14 +182,15 @@ def _notes(
     for note in dict.fromkeys(note for step in steps for note in step.result.notes):
         loads = [f"{step.load:g}" for step in steps if note in step.result.notes]
         yield note if len(loads) == len(steps) else f"at {', '.join(loads)} {unit}: {note}"
-    for gone in (one for one in steps if one.away is not None):
+    lost = [one for one in steps if one.away is not None]
+    for gone in lost:
         yield (
             f"after {gone.load:g} {unit} {gone.away}; that load says nothing until it is known why: "
             "see whether an engine ended (kubectl describe pod), and measure again"
         )
     if not steps:
         yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
-    if knee is None and whole and len(whole) == len([one for one in steps if not one.result.interrupted]):
+    if knee is None and whole and not lost:
         yield f"no knee up to {whole[-1].load:g} {unit}, the most that was tried"
     if knee is not None and not knee.confirmed:
         yield "no step beyond the knee confirms it: it may be noise"

@@ -71,8 +71,7 @@ def words_of(pod: PodSeen) -> PodWords | None:
         return _told(pod, pod.failure)
     if pod.stage is Stage.FAILED:
         return _FAILURES.get(pod.reason, _died)(pod)
-    # Its last end is all that is known of its ends.
-    if pod.restarts and not pod.rebooted and pod.stage is not Stage.LEAVING:
+    if pod.crashed_last and pod.stage is not Stage.LEAVING:
         return _died(pod)
     return None
 

@@ -97,8 +97,7 @@ def _progressing(story: Story) -> Iterator[Told]:
 
 
 def _degraded(story: Story) -> Iterator[Told]:
-    ended = (pod for pod in story.pods if pod.restarts and not pod.rebooted)
-    again = (pod for pod in ended if not pod.held_back and pod.beside is None)
+    again = (pod for pod in story.pods if pod.crashed_last and not pod.held_back and pod.beside is None)
     dying = next(iter(trouble_of(pod for pod in again if not is_over(pod, story.now))), None)
     if story.plan is None or story.rollout is None:
         return

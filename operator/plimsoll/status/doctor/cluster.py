@@ -17,6 +17,7 @@ from plimsoll.status.doctor.found import Found, about, conditions, metadata, nam
 STALE_SECONDS: Final = 60.0
 """A holder renews every few seconds; this leaves room for clocks that differ."""
 MOST_NAMES: Final = 3
+BRINGS_CRD: Final = "plimsoll crd | kubectl apply --server-side -f -"
 PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -25,16 +26,15 @@ def crd(examined: Examined) -> Iterator[Found]:
     if examined.blind("crds"):
         return
     kind = f"CustomResourceDefinition {names.CRD_NAME}"
-    remedy = "plimsoll crd | kubectl apply --server-side -f -"
     if not examined.crds:
         message = f"the cluster knows no {names.KIND}s"
-        yield Found(severity="error", about=kind, reason="NoCRD", message=message, remedy=remedy)
+        yield Found(severity="error", about=kind, reason="NoCRD", message=message, remedy=BRINGS_CRD)
         return
     lacks = sorted(_lacking(_schema(custom_resource_definition()), _schema(examined.crds[0]), ""))
     if lacks:
         said = f"it lacks {_some(lacks)}: the API server drops such fields without a word"
         message = f"the CRD is older than this program, {said}"
-        yield Found(severity="warning", about=kind, reason="OldCRD", message=message, remedy=remedy)
+        yield Found(severity="warning", about=kind, reason="OldCRD", message=message, remedy=BRINGS_CRD)
 
 
 def operator(examined: Examined) -> Iterator[Found]:
