@@ -154,6 +154,8 @@ def test_a_group_that_is_missing_is_shown_with_what_it_may_hold() -> None:
         ("models/../../etc/passwd", False),
         ("file:///etc/passwd", False),
         ("https://example.com/model", False),
+        ("oci://https://registry.example.com/models/qwen", False),
+        ("s3://https://bucket.s3.amazonaws.com/models", False),
         ("hf://Qwen/Qwen3-8B --trust-remote-code", False),
         ("hf://Qwen/Qwen3-8B\n", False),
         ("pvc://Models", False),

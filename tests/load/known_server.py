@@ -59,6 +59,9 @@ class KnownServer:
     streaming: int = 0
     gone: bool = False
     """Since a request whose fate was to end it: every connection is cut."""
+    stuck: bool = False
+    """Since a request whose fate was that: it answers none, and says no more of its models."""
+    asked_when_stuck: bool = False
 
     def __post_init__(self) -> None:
         self._seats = asyncio.Semaphore(self.behaviour.seats or 1_000_000)
@@ -74,6 +77,9 @@ class KnownServer:
     async def _models(self, request: web.Request) -> web.Response:
         if self.gone:
             _hang_up(request)
+        if self.stuck:
+            self.asked_when_stuck = True
+            await asyncio.sleep(1e6)
         if self.behaviour.lists is not None:
             return web.Response(text=self.behaviour.lists)
         entry: dict[str, Any] = {"id": "tiny", "object": "model"}
@@ -103,7 +109,8 @@ class KnownServer:
         try:
             fate = self.behaviour.fate(number)
             self.gone = self.gone or fate == "gone"
-            if self.gone:
+            self.stuck = self.stuck or fate == "stuck"
+            if self.gone or self.stuck:
                 _hang_up(request)
             if fate == "a deep answer":
                 return web.Response(text=DEEP, content_type="application/json")

@@ -146,6 +146,37 @@ def test_ctrl_c_keeps_the_steps_that_were_measured():
     assert "no knee up to 2 requests/s, the most that was tried" in found.notes
 
 
+def test_ctrl_c_is_heeded_while_a_server_is_asked_whether_it_is_still_there():
+    behaviour = Behaviour(ttft_s=0.01, gap_s=0.001, fate=lambda number: "ok" if number < 20 else "stuck")
+    told: list[float] = []
+
+    async def work() -> Ramp:
+        server, stop = KnownServer(behaviour), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        async def interrupt() -> None:
+            while not server.asked_when_stuck:
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(1)
+            told.append(loop.time())
+            stop.set()
+
+        async with (
+            serving(server) as connector,
+            session(Endpoint(url="http://localhost"), 0, connector=connector) as opened,
+        ):
+            interrupting = asyncio.create_task(interrupt())
+            found = await ramp(opened, SHAPE, RampPlan(step_s=5), stop=stop)
+            told.append(loop.time())
+            await interrupting
+            return found
+
+    found = virtually(work())
+    assert told[1] == pytest.approx(told[0])
+    assert found.interrupted
+    assert found.away is None, "it was not waited for long enough to know"
+
+
 @pytest.mark.parametrize("answer_s", [18, 36, 63])
 def test_long_answers_of_a_server_that_copes_are_not_taken_for_a_queue(answer_s: float):
     """In the first step most of them only begin; how long they take is known after it, and of those longer than it that they are."""

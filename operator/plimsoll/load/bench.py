@@ -95,12 +95,12 @@ async def session(
     Prompts."""
     async with connected(endpoint, connector) as client:
         prompts = Prompts(seed, ASSUMED, salt=salt)
-        known = await _unless(stop or asyncio.Event(), client.get_acquainted(prompts))
+        known = await unless(stop or asyncio.Event(), client.get_acquainted(prompts))
         prompts.calibration = known.calibration
         yield Session(client, known, prompts)
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[None, None, T]) -> T:
+async def unless(stop: asyncio.Event, work: Coroutine[None, None, T]) -> T:
     """What comes of the work, which is given up where it is stopped first: an endpoint that sleeps or is full answers late."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from math import floor, log2, sqrt
 from typing import Final
 
-from plimsoll.load.bench import Session, Watch
+from plimsoll.load.bench import Session, Watch, unless
 from plimsoll.load.compare import Expected
 from plimsoll.load.conclusions import Asked, Ramp, Step, conclude, knee_of
 from plimsoll.load.drive import Limits
 from plimsoll.load.engine import Look, PodName, look, window
 from plimsoll.load.knee import Knee, Sign
-from plimsoll.load.problems import EndpointError
+from plimsoll.load.problems import EndpointError, Stopped
 from plimsoll.load.slo import Slo
 from plimsoll.load.workload import ClosedLoop, OpenLoop, Workload
 
@@ -97,7 +97,7 @@ async def ramp(
             settle = needed
             continue
         settle = max(settle, needed)
-        if _hopeless([made]) and not stop.is_set() and (away := await session.client.is_away()):
+        if _hopeless([made]) and (away := await _away(session, stop)):
             steps.append(replace(made, away=away))
             break
         if made.result.counts.sent:
@@ -118,6 +118,13 @@ async def ramp(
         expected=expected,
     )
     return conclude(asked, steps, interrupted=stop.is_set())
+
+
+async def _away(session: Session, stop: asyncio.Event) -> str | None:
+    """What keeps the server from answering at all; None where it answers, and where Ctrl-C comes before that is known."""
+    with suppress(Stopped):
+        return await unless(stop, session.client.is_away())
+    return None
 
 
 def next_load(

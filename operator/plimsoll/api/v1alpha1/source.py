@@ -14,7 +14,7 @@ _REPO = r"([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*"
 SPELLING: Final = (
     rf"^((hf|modelscope)://{_REPO}"
     r"|[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*"
-    r"|(s3|oci)://[A-Za-z0-9][A-Za-z0-9._:@/+=-]*"
+    r"|(s3|oci)://[A-Za-z0-9](:?[A-Za-z0-9._@+=-]|/)*"
     r"|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9._+=/-]*)?"
     r"|/[A-Za-z0-9._+=/-]*)$"
 )
