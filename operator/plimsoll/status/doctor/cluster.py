@@ -8,7 +8,7 @@ from typing import Any, Final
 from plimsoll import names
 from plimsoll.api.crd import custom_resource_definition
 from plimsoll.facts.examined import Examined, Object
-from plimsoll.facts.labels import ProblemReason
+from plimsoll.facts.labels import ProblemReason, dra
 from plimsoll.facts.nodes import NodeParser
 from plimsoll.facts.shapes import Node
 from plimsoll.kube.times import seconds
@@ -124,8 +124,10 @@ def nodes(examined: Examined) -> Iterator[Found]:
     unknown = examined.blind("slices")
     by_claim = {str((one.get("spec") or {}).get("nodeName")) for one in examined.slices}
     for node in _parsed(examined).values():
+        if unknown and not node.reading.devices and not node.reading.problems:
+            continue  # whatever lacks there may be given by claims
         for problem in node.problems:
-            if problem.reason is ProblemReason.NO_DRIVER and (node.name in by_claim or unknown):
+            if problem.reason is ProblemReason.NO_DRIVER and node.name in by_claim:
                 continue
             alike.setdefault((str(problem.reason), problem.message), []).append(node.name)
     for (reason, message), nodes_ in sorted(alike.items()):
@@ -163,7 +165,8 @@ def health(examined: Examined) -> Iterator[Found]:
     serving = {str((pod.get("spec") or {}).get("nodeName")) for pod in examined.pods}
     for item in sorted(examined.nodes, key=name_of):
         node = parsed[name_of(item)]
-        if not node.reading.devices and node.name not in serving:
+        by_claim = any(offer.shape.device.via_dra for offer in node.offers)
+        if not node.reading.devices and not by_claim and node.name not in serving:
             continue
         if node.away:
             cure = "kubectl uncordon" if node.away == "cordoned" else "kubectl describe node"
@@ -183,7 +186,12 @@ def health(examined: Examined) -> Iterator[Found]:
 
 def _parsed(examined: Examined) -> dict[str, Node]:
     parser = NodeParser(examined.config.node_classes)
-    return {name_of(one): parser.parse(one) for one in examined.nodes}
+    slices: dict[str, list[dra.Slice]] = {}
+    for item in examined.slices:
+        found = dra.parse_slice(item)
+        if found is not None:
+            slices.setdefault(found.node, []).append(found)
+    return {name_of(one): parser.parse(one, slices.get(name_of(one), ())) for one in examined.nodes}
 
 
 def _behind(deployment: Object) -> bool:
