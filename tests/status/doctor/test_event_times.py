@@ -11,9 +11,11 @@ POD = "chat-1a2b3c4d-x"
 KILLED = "Container engine failed startup probe, will be restarted"
 STARTING = deployment({"type": "Ready", "status": "False", "reason": "Starting"})
 QUOTA = "pods is forbidden: exceeded quota: gpus"
+AGO_2_MIN = "2027-01-15T07:58:00Z"
 AGO_4_MIN = "2027-01-15T07:56:00Z"
 AGO_9_MIN = "2027-01-15T07:51:00Z"
 AGO_40_MIN = "2027-01-15T07:20:00Z"
+AGO_50_MIN = "2027-01-15T07:10:00Z"
 
 
 def loading() -> Object:
@@ -75,3 +77,32 @@ def test_an_engine_that_was_killed_and_then_became_ready_is_not_told_as_killed_w
     pod["status"]["conditions"][0]["lastTransitionTime"] = AGO_4_MIN
     assert reasons(pod, event("Killing", KILLED, "Pod", POD, lastTimestamp=AGO_40_MIN)) == []
     assert reasons(pod, event("Killing", KILLED, "Pod", POD)) == ["ProbeTooShort"]
+
+
+def ended(reason: str, began: str, code: int = 137) -> Object:
+    """It waits to be started again, for the sixth time, and was never ready."""
+    last = {"reason": reason, "exitCode": code, "startedAt": began, "finishedAt": AGO_2_MIN}
+    back_off = {"waiting": {"reason": "CrashLoopBackOff"}}
+    engine: Object = {
+        "name": "engine",
+        "restartCount": 5,
+        "state": back_off,
+        "lastState": {"terminated": last},
+    }
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": AGO_50_MIN}
+    return serving_pod(phase="Running", conditions=[unready], containerStatuses=[engine])
+
+
+@pytest.mark.parametrize(
+    ("pod", "ago", "told"),
+    [
+        (ended("OOMKilled", AGO_9_MIN), AGO_40_MIN, "HostOutOfMemory"),
+        (ended("OOMKilled", AGO_40_MIN), AGO_4_MIN, "HostOutOfMemory"),
+        (ended("Error", AGO_9_MIN, 1), AGO_40_MIN, "EngineEnded"),
+        (ended("Error", AGO_9_MIN), AGO_9_MIN, "ProbeTooShort"),
+        (ended("Error", AGO_40_MIN), AGO_4_MIN, "ProbeTooShort"),
+    ],
+)  # fmt: skip
+def test_a_probe_is_blamed_for_the_engine_s_last_end_only(pod: Object, ago: str, told: str) -> None:
+    """Nor for one that the kernel caused: an engine that lost a process for host memory may hang until its probe ends it."""
+    assert reasons(pod, event("Killing", KILLED, "Pod", POD, lastTimestamp=ago)) == [told]

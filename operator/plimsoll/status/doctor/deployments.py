@@ -12,6 +12,7 @@ from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
 from plimsoll.kube.pod_seen import ENGINE, pod_seen, start_seconds
 from plimsoll.kube.refused import refusal_text, refused_pods
+from plimsoll.kube.times import seconds
 from plimsoll.status.doctor.events import events_of, last_told
 from plimsoll.status.doctor.found import (
     Found,
@@ -162,13 +163,30 @@ def probes(examined: Examined) -> Iterator[Found]:
 
 
 def _killed_by_probe(examined: Examined) -> dict[str, str]:
-    """What the kubelet said of pods whose engine it ended, by pod (namespace/name). What a pod has loaded since is no matter of its probe."""
+    """What the kubelet said of pods whose engine it ended, by pod (namespace/name). What a pod has loaded since is no matter of its probe, nor
+    is how it has ended since."""
     return {
         key_of(item): str(event.get("message"))
         for item, event in events_of(examined, in_scope(examined, examined.pods), ("Killing",))
         if f"Container {ENGINE} failed startup probe" in str(event.get("message"))
         and last_told(event) >= (pod_seen(dict(item)).unready or 0.0)
+        and _may_be_of(event, _last_end(item))
     }
+
+
+def _may_be_of(event: Object, end: Object) -> bool:
+    """Whether an engine that ended so may have been ended by its probe when the event says. One that lost a process for host memory may
+    hang until its probe fails, which then is no cause."""
+    return last_told(event) >= seconds(end.get("startedAt")) and end.get("reason") != "OOMKilled"
+
+
+def _last_end(pod: Object) -> Object:
+    """How a pod's engine ended last; empty where it never did."""
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        if container.get("name") == ENGINE:
+            ends = ((container.get(part) or {}).get("terminated") for part in ("state", "lastState"))
+            return next(filter(None, ends), {})
+    return {}
 
 
 def refusals(examined: Examined) -> Iterator[Found]:
