@@ -127,6 +127,20 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         },
         "Volume", "FailedMount: secret not found", "spec.storage",
     ),
+    "a network that has no address for a pod": (
+        {
+            "pods": (waiting("ContainerCreating"),),
+            "events": (event("FailedCreatePodSandBox", "failed (add): no IP addresses", "Pod", "chat-1a2b3c4d-x"),),
+        },
+        "Sandbox", "cannot be set up on its node: FailedCreatePodSandBox: failed (add): no IP", "describe pod chat-1a2b3c4d-x",
+    ),
+    "a claimed device that its driver cannot prepare": (
+        {
+            "pods": (waiting("ContainerCreating"),),
+            "events": (event("FailedPrepareDynamicResources", "driver not found", "Pod", "chat-1a2b3c4d-x"),),
+        },
+        "Sandbox", "FailedPrepareDynamicResources: driver not found", "DRA driver",
+    ),
     "a quota that refuses": (
         {"pods": (), "workloads": (workload("Deployment", 0, {"type": "ReplicaFailure", "status": "True", "message": QUOTA}),)},
         "Quota", "exceeded quota: gpus", "raise ResourceQuota gpus",

@@ -67,6 +67,25 @@ def test_a_volume_is_waited_for_only_while_the_kubelet_goes_on_saying_so(times: 
     assert found == (["Volume"] if told else [])
 
 
+def test_a_pod_that_its_node_has_set_up_since_waits_for_images_only() -> None:
+    """On a new node the network comes up after the first pods."""
+    pod = waiting("ContainerCreating")
+    failed = event(
+        "FailedCreatePodSandBox", "cni plugin not initialized", "Pod", POD, lastTimestamp=AGO_4_MIN
+    )
+    assert reasons(pod, failed) == ["Sandbox"]
+    pod["status"]["conditions"] = [{"type": "PodReadyToStartContainers", "status": "True"}]
+    assert reasons(pod, failed) == []
+
+
+def test_of_what_a_node_could_not_do_for_a_pod_the_last_is_told() -> None:
+    """It sets up the network after the volumes are there."""
+    mounted = event("FailedMount", "timed out", "Pod", POD, lastTimestamp=AGO_9_MIN)
+    failed = event("FailedCreatePodSandBox", "no IP addresses", "Pod", POD, lastTimestamp=AGO_4_MIN)
+    for events in ((mounted, failed), (failed, mounted)):
+        assert reasons(waiting("ContainerCreating"), *events) == ["Sandbox"]
+
+
 def test_a_container_beside_the_engine_that_is_killed_by_its_probe_is_not_told_as_the_engine() -> None:
     killed = "Container istio-proxy failed startup probe, will be restarted"
     assert reasons(loading(), event("Killing", killed, "Pod", POD)) == []

@@ -40,9 +40,13 @@ HELD: Final = {
 }
 """Conditions under which a deployment serves, and does not follow its traffic or keep its promise; each with the status that says so."""
 MOUNTING: Final = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
-MOUNTING_SECONDS: Final = 600.0
+SETTING_UP: Final = MOUNTING | {"FailedCreatePodSandBox", "FailedPrepareDynamicResources"}
+"""Reasons of events by which a kubelet says what it could not do for a pod before it pulled its images. It does one after the other."""
+SETTING_UP_SECONDS: Final = 600.0
 """The kubelet says again about every two minutes that it cannot mount a volume, and after 25 events about a pod one in five minutes at most;
 what it has not said for twice as long is over."""
+IS_SET_UP: Final = "PodReadyToStartContainers"
+"""Condition by which the kubelet says that all of that is done."""
 BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
 """Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
 SPIN_UP_SECONDS: Final = 10.0
@@ -131,19 +135,30 @@ def pods(examined: Examined) -> Iterator[Found]:
         )  # fmt: skip
 
 
-def mounts(examined: Examined) -> Iterator[Found]:
-    """Volumes that a node cannot give to a pod, which only events tell."""
-    said = {
-        key_of(item): f"{event.get('reason')}: {event.get('message')}"
-        for item, event in events_of(examined, in_scope(examined, examined.pods), MOUNTING)
-        if examined.now - last_told(event) <= MOUNTING_SECONDS
-    }
-    for item in in_scope(examined, examined.pods):
-        if key_of(item) in said and pod_seen(dict(item)).stage is Stage.PULLING:
+def setting_up(examined: Examined) -> Iterator[Found]:
+    """Volumes, devices and a network that a node cannot give to a pod, which only events tell."""
+    told = sorted(
+        events_of(examined, in_scope(examined, examined.pods), SETTING_UP), key=lambda one: last_told(one[1])
+    )
+    last = {key_of(item): (item, event) for item, event in told}
+    for item, event in last.values():
+        done = conditions(item).get(IS_SET_UP, {}).get("status") == "True"
+        over = done or examined.now - last_told(event) > SETTING_UP_SECONDS
+        if over or pod_seen(dict(item)).stage is not Stage.PULLING:
+            continue
+        said = f"{event.get('reason')}: {event.get('message')}"
+        if event.get("reason") in MOUNTING:
             yield Found(
                 severity="error", about=about("Pod", item), reason="Volume",
-                message=f"{name_of(item)} waits for a volume: {said[key_of(item)]}",
+                message=f"{name_of(item)} waits for a volume: {said}",
                 remedy="check what spec.storage and the Secrets and ConfigMaps of the spec name",
+            )  # fmt: skip
+        else:
+            yield Found(
+                severity="error", about=about("Pod", item), reason="Sandbox",
+                message=f"{name_of(item)} cannot be set up on its node: {said}",
+                remedy="mend what the event names, the node's network plugin, container runtime or DRA driver: "
+                f"kubectl -n {_space(item)} describe pod {name_of(item)}",
             )  # fmt: skip
 
 
