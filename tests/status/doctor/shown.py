@@ -50,6 +50,7 @@ def serving_pod(name: str = "chat-1a2b3c4d-x", labels: Object | None = None, **s
     }
     bound = {} if status.get("phase") == "Pending" else {"nodeName": "n1"}
     probe = {"startupProbe": {"periodSeconds": 10, "failureThreshold": 60}}
+    asks = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
     return {
         "kind": "Pod",
         "metadata": {
@@ -59,7 +60,7 @@ def serving_pod(name: str = "chat-1a2b3c4d-x", labels: Object | None = None, **s
             "labels": {names.LABEL_DEPLOYMENT: "chat", names.LABEL_SET: "1a2b3c4d"} | (labels or {}),
             "creationTimestamp": "2026-01-01T00:00:00Z",
         },
-        "spec": {"containers": [{"name": "engine"} | probe]} | bound,
+        "spec": {"containers": [{"name": "engine"} | probe | asks]} | bound,
         "status": status or ready,
     }
 

@@ -14,6 +14,7 @@ from plimsoll.status.doctor.found import (
     Found,
     about,
     conditions,
+    in_scope,
     key_of,
     metadata,
     name_of,
@@ -98,14 +99,15 @@ def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def quotas(examined: Examined) -> Iterator[Found]:
     """Quotas of devices or pods that are used up, whether or not anything has been refused for them yet."""
     for quota in examined.quotas:
-        if metadata(quota).get("namespace") not in spaces(examined) or _scopes(quota) - OF_ALL:
+        space = str(metadata(quota).get("namespace", ""))
+        if space not in spaces(examined) or _scopes(quota) - OF_ALL:
             continue
         status = quota.get("status") or {}
-        used = status.get("used") or {}
+        used, asked = status.get("used") or {}, _asked(examined, space)
         full = [
             f"{name} {used[name]} of {hard}"
             for name, hard in sorted((status.get("hard") or {}).items())
-            if _counts(name) and name in used and whole(used[name]) >= whole(hard)
+            if _counts(name, hard, asked) and name in used and whole(used[name]) >= whole(hard)
         ]
         if full:
             yield Found(
@@ -122,9 +124,31 @@ def _scopes(quota: Object) -> set[str]:
     return {*(spec.get("scopes") or ()), *(str(one.get("scopeName")) for one in chosen)}
 
 
-def _counts(name: str) -> bool:
+def _counts(name: str, hard: str, asked: set[str] | None) -> bool:
     resource = name.removeprefix("requests.").removeprefix("limits.")
-    return resource in ("pods", "count/pods") or resource.startswith(DOMAINS)
+    if resource in ("pods", "count/pods"):
+        return True
+    # Where nothing is seen that asks, a quota of none is taken for a ban of what nobody here uses.
+    wanted = whole(hard) > 0 if asked is None else resource in asked
+    return wanted and resource.startswith(DOMAINS)
+
+
+def _asked(examined: Examined, space: str) -> set[str] | None:
+    """Names of resources that the deployments' pods in a namespace ask for, or would; None where neither pods nor what makes them are seen."""
+    pods = [one for one in in_scope(examined, examined.pods) if _in(space, one)]
+    makers = [one for one in in_scope(examined, examined.workloads) if _in(space, one)]
+    templates = [(one.get("spec") or {}).get("template") or {} for one in makers]
+    specs = [one.get("spec") or {} for one in (*pods, *templates)]
+    containers = [
+        one for spec in specs for part in ("containers", "initContainers") for one in spec.get(part) or ()
+    ]
+    resources = [one.get("resources") or {} for one in containers]
+    asked = {name for one in resources for part in ("requests", "limits") for name in one.get(part) or ()}
+    return asked if containers else None
+
+
+def _in(space: str, item: Object) -> bool:
+    return bool(metadata(item).get("namespace") == space)
 
 
 def scalers(examined: Examined) -> Iterator[Found]:
