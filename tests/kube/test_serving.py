@@ -104,6 +104,15 @@ def test_a_set_whose_deployment_is_not_seen_has_the_replicas_that_serve(about: O
     assert seen.replicas == expected
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_pod_that_its_node_ended_is_no_replica_though_its_deployment_leaves_it_there(phase: str) -> None:
+    there = pod(LAST)
+    there["status"] = {"phase": phase, "reason": "Evicted"}
+    (seen,) = seen_of(workload("now", LATER), DEPLOYMENT, there, NOW).sets
+    assert (seen.pods, [one.name for one in seen.ended]) == ((), ["chat-0a1b2c3d-x"])
+    assert seen.missing == 1
+
+
 def test_groups_of_a_leaderworkerset_are_numbered_by_their_pods() -> None:
     """One object makes them all."""
     there = workload("now", LATER)

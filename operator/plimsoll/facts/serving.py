@@ -28,6 +28,8 @@ class Stage(StrEnum):
     LEAVING = "leaving"
 
 
+NODE_LOST: Final = "NodeLost"
+"""Reason of a pod whose node does not answer."""
 NOWHERE: Final = frozenset({Stage.UNSCHEDULED, Stage.GATED})
 """Stages of a pod that has found no node yet."""
 
@@ -75,13 +77,18 @@ class PodSeen:
     rebooted: bool = False
     """Whether the engine ended last as its node went down: that was no doing of its own."""
     ended: bool = False
-    """Whether it will not run again, as it was evicted, refused by its node, or is done. Its owner then makes another pod in its place."""
+    """Whether it will not run again: of one whose containers are always started again, its node refused it, evicted it or went down. Its owner
+    then makes another pod in its place."""
     leaves: str = ""
     """Why the pod is to leave its node, as "node n, which is cordoned"; empty where it may stay."""
     leaves_since: float | None = None
     """When its node was cordoned; None where an autoscaler takes the node away, or the time is not known."""
     exit_code: int | None = None
     """Exit code of the engine's container when it ended last."""
+    ended_by: str = ""
+    """The kubelet's word for that end, as Error or OOMKilled; kept while the engine runs again."""
+    last_words: str = ""
+    """What the engine left when it ended last."""
     late_s: int = 0
     """Seconds that its last start was allowed, where the kubelet ended it for taking longer; else 0."""
     failure: Failure | None = None
@@ -124,6 +131,10 @@ class SetSeen:
     refused: str = ""
     """Why the API server refuses further pods of the set (quota, limits, Pod Security, a webhook); empty where it does not."""
     pods: tuple[PodSeen, ...] = ()
+    """Those that serve, or may come to, or leave."""
+    ended: tuple[PodSeen, ...] = ()
+    """Those that will not run again. A Deployment makes others in their place and leaves them there, for days and also once it has no replicas:
+    they are none of its replicas, and only tell why those went."""
     groups: tuple[int, ...] = ()
     """Numbers of the replicas that have an object of their own."""
     one_object: bool = False

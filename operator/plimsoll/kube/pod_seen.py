@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll import names
 from plimsoll.facts.failure import plain, read_failure
-from plimsoll.facts.serving import Beside, PodSeen, Stage
+from plimsoll.facts.serving import NODE_LOST, Beside, PodSeen, Stage
 from plimsoll.kube.times import seconds
 
 Object = dict[str, Any]
@@ -25,7 +25,6 @@ _STOPPED: Final = (0, 137, 143)
 """Exit codes of an engine that the kubelet stopped: it ended normally, was killed, or ended by the signal."""
 _REBOOTED: Final = frozenset({"Unknown", "ContainerStatusUnknown"})
 """Reasons of an end that nobody saw: the node's runtime, or its kubelet, has begun anew and found no process any more."""
-NODE_LOST: Final = "NodeLost"
 _BESIDE: Final = "ContainersNotReady"
 """The kubelet's reason where a container is not ready."""
 _GATES: Final = "ReadinessGatesNotReady"
@@ -69,6 +68,8 @@ def pod_seen(pod: Object) -> PodSeen:
         restarts=int(engine.get("restartCount") or 0),
         rebooted=ended.get("reason") in _REBOOTED,
         exit_code=ended.get("exitCode"),
+        ended_by=ended.get("reason") or "",
+        last_words=_said(ended.get("message") or ""),
         late_s=_late_s(spec, status, ended),
         failure=read_failure(ended.get("message") or ""),
         runtime_port=_runtime_port(spec),
@@ -85,7 +86,7 @@ def _at(metadata: Object, spec: Object, status: Object, engine: Object) -> _At:
         return _At(Stage.LEAVING, asked, why.get("reason") or "", why.get("message") or "")
     created = seconds(metadata.get("creationTimestamp"))
     if status.get("phase") in _ENDED:
-        return _ended(status, engine, created)
+        return _ended(status, engine)
     if not spec.get("nodeName"):
         return _unscheduled(spec, conditions.get("PodScheduled") or {}, created)
     stuck = _stuck(spec, status, engine)
@@ -134,12 +135,12 @@ def _unscheduled(spec: Object, scheduled: Object, created: float) -> _At:
     return _At(Stage.UNSCHEDULED, since, scheduled.get("reason") or "", message)
 
 
-def _ended(status: Object, engine: Object, created: float) -> _At:
+def _ended(status: Object, engine: Object) -> _At:
     """A pod that has ended as a whole: by the kubelet's own reason (Evicted, UnexpectedAdmissionError), else by how its engine ended."""
     ended = (engine.get("state") or {}).get("terminated") or _last_end(engine)
     reason = status.get("reason") or ended.get("reason") or status["phase"]
     message = status.get("message") or ended.get("message") or ""
-    return _At(Stage.FAILED, seconds(ended.get("finishedAt")) or created, reason, message)
+    return _At(Stage.FAILED, seconds(ended.get("finishedAt")), reason, message)
 
 
 def _stuck(spec: Object, status: Object, engine: Object) -> _At | None:
@@ -213,7 +214,8 @@ def _late_s(spec: Object, status: Object, ended: Object) -> int:
     ran = seconds(ended.get("finishedAt")) - began
     # The first probe comes at once, so there is one period less than probes.
     over = times > 0 and ran >= period * (times - 1)
-    late = over and ended.get("exitCode") in _STOPPED and _changed(status) <= began
+    stopped = ended.get("exitCode") in _STOPPED and ended.get("reason") != "OOMKilled"
+    late = over and stopped and _changed(status) <= began
     return period * times if late else 0
 
 

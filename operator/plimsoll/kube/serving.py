@@ -222,7 +222,8 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals:
         created=min(born, default=0.0),
         failed=next((child.failed for child in made if child.failed), ""),
         refused=next(filter(None, (_refused(child, refusals) for child in made)), ""),
-        pods=pods,
+        pods=tuple(pod for pod in pods if not pod.ended),
+        ended=tuple(pod for pod in pods if pod.ended),
         groups=tuple(sorted(groups)),
         one_object=any(child.ref.kind == LEADER_WORKER_SET.name for child in made),
     )

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.serving import Beside, PodSeen, Stage
+from plimsoll.facts.serving import NODE_LOST, Beside, PodSeen, Stage
 from plimsoll.facts.unplaced import Lack, lack_of
 
 Waits = Literal["gpus", "nodes", "quota", "others", "nothing"]
-"""What a pod waits for before it can serve; `others` are a container beside the engine, a readiness gate, a volume that is being made, or a
-scheduler that has not looked yet, which most often come by themselves."""
+"""What a pod waits for before it can serve; `others` are a container beside the engine, a readiness gate, a volume that is being made, a
+scheduler that has not looked yet, or the pod that is made in its place, which most often come by themselves."""
 UNEXPLAINED: Final = "EngineEnded"
 BROUGHT: Final = "plimsoll"
 """Name of the init container that brings the supervisor."""
 _WHENCE: Final = "spec.podPatches, or a webhook of the cluster"
 """Where containers beside the engine come from."""
 OVER_SECONDS: Final = 3600.0
-"""How long a pod that serves is told of for an engine that ended. Turns of what serves come as often, so that each condition ends by itself."""
+"""How long a pod is told of for an engine that ended and serves again, or for having ended itself. Turns of what serves come as often, so that
+each condition ends by itself."""
+GONE_FOR_GOOD: Final = "kubectl delete node, or its taint node.kubernetes.io/out-of-service"
 _HEARSAY: Final = {"MemberLost": 1, "LeaderLost": 1, "GroupEnded": 2, UNEXPLAINED: 3}
 """Reasons of pods that ended because another pod of their replica did. The higher the number, the less such a pod knows of the cause; one
 with the highest was killed before it could say anything."""
@@ -58,6 +60,8 @@ def words_of(pod: PodSeen) -> PodWords | None:
             remedy="see the queue that admits it: kubectl get workloads",
             waits="quota",
         )
+    if pod.ended:
+        return _evicted(pod) if pod.reason == "Evicted" else _ended_by_node(pod)
     if pod.held_back:
         return PodWords(
             reason=pod.reason,
@@ -67,18 +71,21 @@ def words_of(pod: PodSeen) -> PodWords | None:
         )
     if pod.beside is not None:
         return _FAILURES.get(pod.reason, _gone)(pod)
-    if pod.failure is not None and pod.stage is not Stage.LEAVING and _ended(pod):
+    if pod.failure is not None and pod.stage is not Stage.LEAVING and pod.reason != NODE_LOST:
         return _told(pod, pod.failure)
     if pod.stage is Stage.FAILED:
         return _FAILURES.get(pod.reason, _died)(pod)
     if pod.crashed_last and pod.stage is not Stage.LEAVING:
-        return _died(pod)
+        # It runs again; what it says now is not why it ended.
+        last = replace(pod, reason=pod.ended_by, message=pod.last_words)
+        return _FAILURES.get(last.reason, _died)(last)
     return None
 
 
 def is_over(pod: PodSeen, now: float) -> bool:
-    """Whether it has served for so long since its engine ended that this is told no more: the count of restarts never goes back."""
-    return pod.stage is Stage.READY and now - pod.since > OVER_SECONDS
+    """Whether its end is told no more: it has served for so long since its engine ended, of which the count of restarts never goes back, or
+    another pod has taken its place for as long."""
+    return (pod.ended or pod.stage is Stage.READY) and now - pod.since > OVER_SECONDS
 
 
 def _unscheduled(pod: PodSeen) -> PodWords:
@@ -158,6 +165,14 @@ def _config_error(pod: PodSeen) -> PodWords:
     )
 
 
+def _cannot_run(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="CannotRun",
+        message=f"{_who(pod)} cannot be started by its node ({pod.reason}){_times(pod)}{_said(pod)}",
+        remedy="check the node's GPU driver and container runtime, and the command where spec.podPatches set one; it left no log",
+    )
+
+
 def _oom(pod: PodSeen) -> PodWords:
     remedy = (
         "smaller memory.kvOffload or memory.cpuOffload, on CPUs a smaller topology.cpu.kvCacheSize or more topology.cpu.memory; "
@@ -177,14 +192,27 @@ def _evicted(pod: PodSeen) -> PodWords:
         reason="Evicted",
         message=f"{pod.name} was evicted{_said(pod)}",
         remedy="look for pressure on its node: kubectl describe node",
+        waits="others",
+    )
+
+
+def _ended_by_node(pod: PodSeen) -> PodWords:
+    return PodWords(
+        reason="EndedByNode",
+        message=f"{pod.name} was refused or stopped by its node ({pod.reason}){_said(pod)}",
+        remedy=f"kubectl describe pod {pod.name} says more",
+        waits="others",
     )
 
 
 def _lost(pod: PodSeen) -> PodWords:
+    then = "some minutes after it lost a node the cluster deletes its pods, and others are made"
+    if pod.group is not None:
+        then = f"no other pod is made in its place before the node is back, or it is said to be gone for good: {GONE_FOR_GOOD}"
     return PodWords(
-        reason="NodeLost",
+        reason=NODE_LOST,
         message=f"{pod.name} is lost{_said(pod)}",
-        remedy="look why: kubectl describe node; some minutes after it lost a node the cluster deletes its pods, and others are made",
+        remedy=f"look why: kubectl describe node; {then}",
     )
 
 
@@ -193,11 +221,6 @@ def slower_start(given_s: int) -> str:
         f"set spec.rollout.deadlineSeconds above the {given_s or 'few'} seconds that it was given, or make the weights quicker to "
         "read: spec.storage.weights"
     )
-
-
-def _ended(pod: PodSeen) -> bool:
-    """Whether the engine's end is what is wrong with the pod now. An eviction or the loss of the node came after it."""
-    return pod.stage is not Stage.FAILED or pod.reason not in ("Evicted", "NodeLost")
 
 
 def _told(pod: PodSeen, failure: Failure) -> PodWords:
@@ -277,11 +300,16 @@ _FAILURES: Final[dict[str, Callable[[PodSeen], PodWords]]] = {
     "ImagePullBackOff": _pull,
     "InvalidImageName": _pull,
     "ErrImageNeverPull": _pull,
+    "ImageInspectError": _pull,
+    "RegistryUnavailable": _pull,
+    "SignatureValidationFailed": _pull,
     "CreateContainerConfigError": _config_error,
     "CreateContainerError": _config_error,
+    "RunContainerError": _cannot_run,
+    "StartError": _cannot_run,
+    "ContainerCannotRun": _cannot_run,
     "OOMKilled": _oom,
-    "Evicted": _evicted,
-    "NodeLost": _lost,
+    NODE_LOST: _lost,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
@@ -18,6 +19,9 @@ from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.planning.plan import Plan, PlanSet
 from plimsoll.status.pod_words import PodWords
 from plimsoll.status.refusals import refusal_words
+
+NEWS_SECONDS: Final = 600.0
+"""How long the end of a pod may be why another one, made in its place, does not serve yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +118,15 @@ class Story:
 
     @property
     def unserving(self) -> tuple[PodSeen, ...]:
-        """Pods of replicas that do not answer."""
-        return tuple(
+        """Pods of replicas that do not answer; and after them those in whose place they were made, for as long as these may tell why."""
+        there = tuple(
             pod
             for seen in self.serving.sets
             for pod in seen.pods
             if pod.stage is not Stage.LEAVING and not seen.answers(pod)
         )
+        ended = (pod for seen in self.serving.sets for pod in seen.ended)
+        return (*there, *(pod for pod in ended if self.now - pod.since <= NEWS_SECONDS))
 
     @property
     def refused(self) -> tuple[PodWords, ...]:

@@ -206,11 +206,8 @@ def test_a_replica_has_not_served_since_the_first_of_its_pods_that_is_not_ready(
     assert alone.unready == unready[1]
 
 
-@pytest.mark.parametrize("gone", [{"ended": True, "reason": "Evicted"}, {"reason": "NodeLost"}], ids=str)
-def test_a_pod_that_was_evicted_or_whose_node_is_silent_is_no_replica_that_fails(
-    gone: dict[str, Any],
-) -> None:
-    seen = SetSeen(name="a", replicas=1, pods=(pod("new"), pod("old", Stage.FAILED, **gone)))
+def test_a_pod_whose_node_is_silent_is_no_replica_that_fails() -> None:
+    seen = SetSeen(name="a", replicas=1, pods=(pod("new"), pod("old", Stage.FAILED, reason="NodeLost")))
     assert [one.id for one in replicas_of(seen, node_coming=False)] == ["uid-new"]
 
 

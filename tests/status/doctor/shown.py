@@ -94,6 +94,12 @@ def held_back() -> Object:
     return found | {"status": found["status"] | {"conditions": conditions}}
 
 
+def overdue() -> Object:
+    """It was to be gone ten minutes ago."""
+    found = serving_pod()
+    return found | {"metadata": found["metadata"] | {"deletionTimestamp": "2027-01-15T07:50:00Z"}}
+
+
 def workload(kind: str = "Deployment", replicas: int = 0, *conditions: Object) -> Object:
     return {
         "kind": kind,

@@ -19,6 +19,7 @@ from tests.status.doctor.shown import (
     look,
     node,
     old_crd,
+    overdue,
     scaler,
     serving_pod,
     storage_class,
@@ -141,6 +142,7 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         },
         "Sandbox", "FailedPrepareDynamicResources: driver not found", "DRA driver",
     ),
+    "a pod that does not go": ({"pods": (overdue(),)}, "StuckLeaving", "10 minutes ago, and its node (n1)", "node.kubernetes.io/out-of-service"),
     "a quota that refuses": (
         {"pods": (), "workloads": (workload("Deployment", 0, {"type": "ReplicaFailure", "status": "True", "message": QUOTA}),)},
         "Quota", "exceeded quota: gpus", "raise ResourceQuota gpus",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.status.doctor.diagnosis import diagnose
 from plimsoll.status.doctor.volumes import SELECTED, volumes_being_made
 from tests.status.doctor.shown import Object, claim, look, serving_pod
 
@@ -57,3 +58,13 @@ def test_no_other_claim_is_waited_for(claims: tuple[Object, ...]) -> None:
 
 def test_a_pod_without_volumes_waits_for_none() -> None:
     assert volumes_being_made(look(claims=(named(notes=CHOSEN),))) == {}
+
+
+def test_it_is_not_told_as_a_pod_that_no_scheduler_has_seen() -> None:
+    """A scheduler that waits for the volume says nothing of the pod."""
+    seen = {"pods": (mounting(of("weights")),), "classes": ()}
+    (silent,) = diagnose(look(**seen)).found
+    assert (silent.severity, silent.reason) == ("error", "NoScheduler")
+    (made,) = diagnose(look(**seen, claims=(named(notes=CHOSEN),))).found
+    assert (made.severity, made.reason) == ("warning", "Volume")
+    assert "claim weights is made" in made.message

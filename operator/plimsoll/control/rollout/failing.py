@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import NODE_LOST, PodSeen, Serving, SetSeen, Stage
 from plimsoll.facts.unplaced import OWN, Lack, lack_of
 
 RESTARTS: Final = 3
@@ -25,8 +25,9 @@ NOT_THE_ENGINES: Final = frozenset(
         "RegistryUnavailable",
         "ErrImageNeverPull",
         "InvalidImageName",
-        "Evicted",
-        "NodeLost",
+        "ImageInspectError",
+        "SignatureValidationFailed",
+        NODE_LOST,
     }
 )
 

@@ -7,8 +7,7 @@ from typing import Final
 
 from plimsoll.control.rollout.failing import NOT_THE_ENGINES
 from plimsoll.control.situation import Replica, ReplicaState
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-from plimsoll.kube.pod_seen import NODE_LOST
+from plimsoll.facts.serving import NODE_LOST, PodSeen, Serving, SetSeen, Stage
 
 _WORST = (
     Stage.LEAVING,
@@ -59,9 +58,9 @@ def replicas_of(seen: SetSeen, *, node_coming: bool) -> tuple[Replica, ...]:
 def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:
     """Pods of each replica, the leader first, or else the first worker, which no sample is ever of.
 
-    A pod that has ended is no replica any more; neither it nor one whose node is silent says how the next one starts.
+    One whose node is silent does not say how the next one starts.
     """
-    there = [pod for pod in seen.pods if not pod.ended and pod.reason != NODE_LOST]
+    there = [pod for pod in seen.pods if pod.reason != NODE_LOST]
     if seen.pods_per_replica == 1:
         for pod in there:
             yield (pod,)

@@ -25,7 +25,8 @@ from plimsoll.status.doctor.found import (
     name_of,
     owner_key,
 )
-from plimsoll.status.pod_words import is_over, slower_start, words_of
+from plimsoll.status.doctor.volumes import volumes_being_made
+from plimsoll.status.pod_words import GONE_FOR_GOOD, is_over, slower_start, words_of
 from plimsoll.status.refusals import words_of_refusal
 
 CALM: Final = frozenset({
@@ -51,6 +52,8 @@ BY_PROBE: Final = ("EngineEnded", "HostOutOfMemory", "ProbeTooShort")
 """Reasons that a pod shows where the kubelet ended its engine for a failed probe; then the kubelet's own words say more."""
 SPIN_UP_SECONDS: Final = 10.0
 """A pod without a node is not told of before this time, as it may only be new."""
+STUCK_SECONDS: Final = 120.0
+"""How much longer than it was given a pod may take to be gone."""
 _COMES: Final = ("quota", "others")
 """What pods wait for that most often comes by itself; where they have no node after that time it has not come."""
 
@@ -119,7 +122,8 @@ def _cure(kind: str, reason: str | None, item: Object) -> str:
 
 def pods(examined: Examined) -> Iterator[Found]:
     """Pods that cannot be scheduled, pulled, configured or kept alive."""
-    killed = _killed_by_probe(examined)
+    killed, making = _killed_by_probe(examined), volumes_being_made(examined)
+    served = {owner_key(item) for item in in_scope(examined, examined.pods) if _serves(item)}
     for item in in_scope(examined, examined.pods):
         seen = pod_seen(dict(item))
         if seen.stage is Stage.UNSCHEDULED and examined.now - seen.created < SPIN_UP_SECONDS:
@@ -127,12 +131,39 @@ def pods(examined: Examined) -> Iterator[Found]:
         words = None if is_over(seen, examined.now) else words_of(seen)
         if words is None or (key_of(item) in killed and words.reason in BY_PROBE):
             continue
+        if words.reason == "NoScheduler" and (claim := making.get(key_of(item))):
+            yield Found(
+                severity="warning", about=about("Pod", item), reason="Volume",
+                message=f"{seen.name} waits on the node chosen for it until the volume of claim {claim} is made there",
+                remedy=f"its provisioner says more: kubectl -n {_space(item)} describe pvc {claim}",
+            )  # fmt: skip
+            continue
+        # Another pod is made in the place of one that its node ended. As long as none serves, each may end in the same way.
         comes = words.waits in _COMES and seen.stage is not Stage.UNSCHEDULED
+        comes = comes and not (seen.ended and owner_key(item) not in served)
         yield Found(
             severity="warning" if comes or seen.stage is Stage.READY else "error",
             about=about("Pod", item), reason=words.reason,
             message=words.message, remedy=words.remedy or f"kubectl -n {_space(item)} describe pod {seen.name}",
         )  # fmt: skip
+
+
+def leaving(examined: Examined) -> Iterator[Found]:
+    """Pods that should be gone, of which a node that is away does not say that they are. A StatefulSet makes no others before."""
+    served = {owner_key(item) for item in in_scope(examined, examined.pods) if _serves(item)}
+    for item in in_scope(examined, examined.pods):
+        due = seconds(metadata(item).get("deletionTimestamp"))
+        if due and examined.now - due > STUCK_SECONDS:
+            node = (item.get("spec") or {}).get("nodeName") or "none"
+            yield Found(
+                severity="warning" if owner_key(item) in served else "error", about=about("Pod", item), reason="StuckLeaving",
+                message=f"{name_of(item)} was to be gone {(examined.now - due) / 60:.0f} minutes ago, and its node ({node}) does not say that it is",
+                remedy=f"look at the node; where it is gone for good: {GONE_FOR_GOOD}",
+            )  # fmt: skip
+
+
+def _serves(pod: Object) -> bool:
+    return pod_seen(dict(pod)).stage is Stage.READY
 
 
 def setting_up(examined: Examined) -> Iterator[Found]:
@@ -236,7 +267,7 @@ def group_pods(examined: Examined) -> Iterator[Found]:
     sets: dict[tuple[str, str], list[PodSeen]] = {}
     for item in in_scope(examined, examined.pods):
         seen = pod_seen(dict(item))
-        if seen.group is not None:
+        if seen.group is not None and not seen.ended:
             name = names.set_name(owner_key(item).partition("/")[2], labels(item).get(names.LABEL_SET, ""))
             sets.setdefault((owner_key(item), name), []).append(seen)
     for (owner, name), found in sorted(sets.items()):

@@ -15,7 +15,7 @@ Check = Callable[[Examined], Iterator[Found]]
 
 CHECKS: Final[tuple[Check, ...]] = (
     cluster.crd, cluster.operator, cluster.nodes, cluster.accelerators, cluster.health,
-    deployments.pods, deployments.setting_up, deployments.probes, deployments.refusals, deployments.group_pods,
+    deployments.pods, deployments.leaving, deployments.setting_up, deployments.probes, deployments.refusals, deployments.group_pods,
     namespaces.claims, namespaces.quotas, namespaces.scalers, namespaces.scalers_fail,
 )  # fmt: skip
 
