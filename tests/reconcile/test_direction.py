@@ -193,12 +193,15 @@ def test_what_is_tried_goes_on_over_an_upgrade_of_the_operator() -> None:
     chosen = first.plan.sets[0]
     tried = step(chosen.digest, Phase.JUDGING, str(chosen.settings.max_num_seqs))
     assert tried.step is not None
-    written = replace(tried, step=replace(tried.step, spec=digest_before(spec)))
+    older = replace(tried.step, spec=digest_before(spec))
+    written = replace(tried, step=older, kept=replace(older, phase=Phase.DONE))
     kept = replace(first.kept, control=Record(retune=written))
     subject = subject_of(asked.deployment, kept, asked.config, {})
     assert subject is not None
     assert subject.record.retune.step is not None
     assert subject.record.retune.step.spec == subject.spec
+    assert subject.record.retune.kept is not None
+    assert subject.record.retune.kept.spec == subject.spec
     again = decide(replace(after(first, asked), kept=kept))
     assert again.kept.control == subject.record
 

@@ -54,8 +54,8 @@ class Replica:
     restarts: int = 0
     """Times that an engine of it has ended and was started again, and not because its node was."""
     outside: bool = False
-    """It fails, and not because of its engine: its image cannot be had, its node took it away, or only a container beside the
-    engine does not run."""
+    """It does not serve, and not because of its engine: its image is not there yet or cannot be had, its node took it away, or only a
+    container beside the engine, or a readiness gate, holds it back."""
     unready: float | None = None
     """Since when it has not served; None where nobody says, then since it came into its state."""
     pod: str = ""

@@ -101,8 +101,8 @@ class PodSeen:
 
     @property
     def crashes(self) -> int:
-        """Restarts that its engine may be to blame for, as far as the last one tells."""
-        return max(0, self.restarts - self.rebooted)
+        """Restarts that its engine may be to blame for, as far as the last one tells: none where its node began anew, however often that was."""
+        return self.restarts if self.crashed_last else 0
 
     @property
     def crashed_last(self) -> bool:

@@ -138,10 +138,12 @@ def _plan(text: object) -> Plan | None:
 
 
 def _of(record: Record, before: str, now: str) -> Record:
-    step = record.retune.step
-    if step is None or step.spec != before:
-        return record
-    return replace(record, retune=replace(record.retune, step=replace(step, spec=now)))
+    step, stays = record.retune.step, record.retune.kept
+    if step is not None and step.spec == before:
+        step = replace(step, spec=now)
+    if stays is not None and stays.spec == before:
+        stays = replace(stays, spec=now)
+    return replace(record, retune=replace(record.retune, step=step, kept=stays))
 
 
 def _record(text: object) -> Record | None:

@@ -75,6 +75,14 @@ def test_what_goes_back_late_is_not_tried_again_for_a_day_and_counts_for_the_pau
     assert "maxSequences" in barred(world.scene(), world.memory, Symptom.PREEMPTION)
 
 
+def test_what_goes_back_late_may_be_tried_again_once_prompts_are_of_another_length():
+    world = kept()
+    crashes(world)
+    world.run(120)
+    (past,) = (one for one in world.memory.past if one.outcome is Phase.FAILED)
+    assert (past.requests.prompt, past.requests.output) == (250, 440)
+
+
 def test_time_is_over_once_the_setting_may_be_turned_the_other_way_anyhow():
     world = kept(rules=Restarts(reverse_after_seconds=7200)).run(2 * HOUR)
     assert world.memory.kept is None

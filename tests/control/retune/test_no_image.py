@@ -54,3 +54,20 @@ def test_one_that_cannot_be_had_in_time_is_no_failure(phase):
     assert memory.step.phase is Phase.ROLLING_BACK
     assert memory.step.starved, "it says nothing of the change"
     assert "image" in memory.step.said
+
+
+def test_a_canary_whose_image_is_still_pulled_or_that_a_gate_holds_back_is_no_failure():
+    """It does not fail, and it is not its engine that is waited for."""
+    world = in_phase(Phase.CANARY, World())
+    world.stuck_since = world.now
+    world.tick()
+    memory, now = world.memory, world.now
+    while memory.step is not None and memory.step.phase is Phase.CANARY:
+        now += 60
+        scene = replace(world.scene(), now=now)
+        assert scene.changed is not None
+        pulled = tuple(replace(one, outside=True) for one in scene.changed.replicas)
+        memory = advance(replace(scene, changed=replace(scene.changed, replicas=pulled)), memory).memory
+    assert memory.step is not None
+    assert memory.step.starved, "it says nothing of the change"
+    assert "image" in memory.step.said

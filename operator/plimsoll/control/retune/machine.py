@@ -16,7 +16,7 @@ from plimsoll.control.retune.allowed import crowding, restarts_left, spent_of, t
 from plimsoll.control.retune.beginning import idle
 from plimsoll.control.retune.figures import NOTHING
 from plimsoll.control.retune.judging import Answer, Verdict, fails
-from plimsoll.control.retune.keeping import adopted, broken, imageless, taken_out, watched
+from plimsoll.control.retune.keeping import adopted, broken, taken_out, watched
 from plimsoll.control.retune.looking import counted, lacks_requests, lasts, noted, unwatched, verdict_of
 from plimsoll.control.retune.moving import (
     asked_of,
@@ -45,6 +45,7 @@ START_LEAST_S: Final = 600.0
 LATE_LEAST_S: Final = 1800.0
 """The same of further replicas: one start in forty takes twenty minutes whatever the settings are. A canary so late ends the retune; once
 a canary has served, late ones are waited for."""
+UNHEARD: Final = Verdict(Answer.OPEN, "a replica with the change does not say how it is")
 _LACKS: Final = "an image, a node or a container beside the engine could not be had"
 TRYING: Final = frozenset({Phase.CANARY, Phase.JUDGING, Phase.ROLLING, Phase.VERIFYING})
 ACTIVE: Final = Told(type=names.AUTOTUNE_PAUSED, status="False", reason="Active", message="retuning is on")
@@ -160,7 +161,8 @@ def _waiting(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 def _kept_out(scene: Scene, asked: int) -> str:
     """What keeps the missing of so many replicas from starting that has nothing to do with the change; empty where one has its GPUs and its
     image, so that only its engine is to blame."""
-    if scene.changed is not None and scene.changed.count(ReplicaState.STARTING) > 0:
+    changed = () if scene.changed is None else scene.changed.replicas
+    if any(one.state is ReplicaState.STARTING and not one.outside for one in changed):
         return ""
     if scene.changed is None or scene.changed.present < asked:
         return "no pod was made"
@@ -168,7 +170,7 @@ def _kept_out(scene: Scene, asked: int) -> str:
 
 
 def _lacks_image(scene: Scene) -> bool:
-    return scene.changed is not None and imageless(scene.changed) > 0
+    return scene.changed is not None and any(one.outside for one in scene.changed.replicas)
 
 
 def _judging(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
@@ -218,9 +220,13 @@ def _failing(scene: Scene, step: Step) -> str | None:
 
 def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
+    ready, asked = scene.changed.ready if scene.changed is not None else 0, asked_of(scene, step)
+    # Where no replica is left without the change, nothing tells whether minutes in which one was away were hard for all. The last look does.
+    last = not scene.serving.present
+    if last and ready < asked:
+        step = replace(step, new=NOTHING, old=NOTHING)
     if failing := _failing(scene, step):
         return undone(scene, memory, step, failing)
-    ready, asked = scene.changed.ready if scene.changed is not None else 0, asked_of(scene, step)
     if ready < asked:
         if scene.now > step.deadline:
             # It is not the change that keeps them from starting: with it the canary did start.
@@ -234,7 +240,7 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
         if scene.now > step.deadline:
             return undone(scene, memory, step, "metrics went away while it was rolled out", blameless=True)
         return Turned(memory=replace(memory, step=step))
-    verdict = verdict_of(scene, step)
+    verdict = UNHEARD if last else verdict_of(scene, step)
     if verdict.answer is Answer.BAD:
         return undone(scene, memory, step, verdict.why)
     if verdict.unknown or (

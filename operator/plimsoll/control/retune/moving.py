@@ -66,13 +66,15 @@ def dropped(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
 def ended(
     scene: Scene, memory: RetuneMemory, step: Step, outcome: Phase, why: str, *, tried: bool = True
 ) -> Turned:
+    # At the good end no replica is without the change.
+    heard = scene.signals if scene.signals.replicas else scene.changed_signals or scene.signals
     past = past_of(
         step,
         outcome,
         scene.named(why),
         now=scene.now,
         tried=tried,
-        requests=Requests.of(scene.signals.latencies),
+        requests=Requests.of(heard.latencies),
     )
     after = closed(memory, step, past, until_pause=scene.restarts.failures_until_pause)
     stands = replace(step, phase=Phase.DONE, said=why, since=scene.now) if outcome is Phase.DONE else None

@@ -89,11 +89,8 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
     if node_coming and state is ReplicaState.UNSCHEDULABLE:
         state = ReplicaState.NODE_COMING
     blameless = _ended_with_another(seen, pods)
-    outside = stage is Stage.FAILED and all(
-        pod.reason in NOT_THE_ENGINES or pod.beside is not None or pod in blameless
-        for pod in pods
-        if pod.stage is Stage.FAILED
-    )
+    worst = [pod for pod in pods if pod.stage is stage]
+    outside = bool(worst) and all(_is_outside(pod) or pod in blameless for pod in worst)
     if seen.pods_per_replica == 1:
         pod = pods[0]
         return Replica(
@@ -121,6 +118,13 @@ def _replica(seen: SetSeen, pods: tuple[PodSeen, ...], *, node_coming: bool) -> 
         unready=min(unready, default=None),
         pod=pods[0].name,
     )
+
+
+def _is_outside(pod: PodSeen) -> bool:
+    """Whether it is not its engine's doing that a pod does not serve."""
+    if pod.stage is Stage.FAILED:
+        return pod.reason in NOT_THE_ENGINES or pod.beside is not None
+    return pod.stage is Stage.PULLING or pod.held_back
 
 
 def _ended_with_another(seen: SetSeen, pods: tuple[PodSeen, ...]) -> tuple[PodSeen, ...]:
