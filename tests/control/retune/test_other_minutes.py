@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from plimsoll.control.latencies import Latencies
 from plimsoll.control.retune import Phase, Scene
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
+from plimsoll.facts.pod_sample import PodSample
 from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, counts, judging, said
 
 HOUR = 3600.0
@@ -54,23 +56,25 @@ class Crowded(World):
         self.seen = self.seen.add(self.now, rows)
         return self.seen
 
-    def _went_on(self, how: Behaviour, name: str):
+    def _went_on(self, how: Behaviour, name: str) -> PodSample:
         before, after = counts(how, name, self.now - TICK), counts(how, name, self.now)
         kept = self.counted.setdefault(name, {})
-        grown = {}
+        grown: dict[str, Any] = {}
         for figure in ("finished", "preemptions", "errors", "generation_tokens"):
             more = (getattr(after, figure) or 0.0) - (getattr(before, figure) or 0.0)
             grown[figure] = kept[figure] = kept.get(figure, 1e4) + more
         return replace(after, **grown)
 
 
-def crowded(by: int, old: dict[str, float], new: dict[str, float]) -> dict[str, Behaviour]:
-    """Both kinds, as they are with the load of `by` replicas on one fewer."""
-    more = by / (by - 1)
-    return {
-        "crowds": replace(OLD, rate=OLD.rate * more, **old),
-        "crowded": replace(GOOD, rate=GOOD.rate * more, **new),
-    }
+def crowded(replicas: int, old: dict[str, Any], new: dict[str, Any]) -> Crowded:
+    """A world in which one replica fewer has the load of all while one is away."""
+    more = replicas / (replicas - 1)
+    return Crowded(
+        replicas=replicas,
+        free=0,
+        crowds=replace(OLD, rate=OLD.rate * more, **old),
+        crowded=replace(GOOD, rate=GOOD.rate * more, **new),
+    )
 
 
 @pytest.mark.parametrize("replicas", [2, 3, 5])
@@ -86,10 +90,9 @@ def crowded(by: int, old: dict[str, float], new: dict[str, float]) -> dict[str, 
     ids=["as ever", "first tokens are late", "gaps are longer", "more are preempted", "some fail"],
 )
 def test_a_good_change_stays_though_the_last_replicas_were_crowded_while_one_was_away(
-    replicas: int, old: dict[str, float], new: dict[str, float]
+    replicas: int, old: dict[str, Any], new: dict[str, Any]
 ) -> None:
-    world = Crowded(replicas=replicas, free=0, **crowded(replicas, old, new))
-    world.run(5 * HOUR)
+    world = crowded(replicas, old, new).run(5 * HOUR)
     past = world.memory.past[0]
     assert past.outcome is Phase.DONE, past.reason
 
