@@ -30,7 +30,7 @@ def test_an_edit_rolls_out_and_a_stop_ends_though_an_evicted_pod_is_left(
     desk.apply(replicas=1, rollout=rollout, workload={"contextTokens": 8192})
     assert eventually(lambda: len(desk.deployments()) == 1 and old not in desk.deployments())
     assert desk.says("Ready", "True", "Serving")
-    assert desk.condition("Progressing") == ("True", "RolledOut")
+    assert desk.says("Progressing", "True", "RolledOut")
 
     (now,) = (one for one in desk.pods() if one["metadata"]["uid"] != evicted["metadata"]["uid"])
     evict(desk, now["metadata"]["name"])
