@@ -43,24 +43,28 @@ def test_replicas_whose_pods_are_not_made_go_at_once():
 
 
 @pytest.mark.parametrize(
-    "lacks",
-    [{}, {"running": None, "inflight_mean": None}, {"waiting": None, "inflight_mean": None}],
+    ("lacks", "why"),
+    [
+        ({}, "left would be"),
+        ({"running": None, "inflight_mean": None}, "those among them that do not say how many requests"),
+        ({"waiting": None, "inflight_mean": None}, "those among them that do not say how many requests"),
+    ],
     ids=["says all", "who runs is not said", "who waits is not said"],
 )
-def test_a_fresh_replica_that_lacks_a_figure_counts_as_full_and_not_as_empty(lacks):
+def test_a_fresh_replica_that_lacks_a_figure_counts_as_full_and_not_as_empty(lacks, why):
     said = signals(3, inflight=22, rate=0.7)
     *others, last = said.replicas
     said = replace(said, replicas=(*others, replace(last, **lacks)))
     decision = ticks(situation(said), 1, memory=known(ready=3, wishes=((NOW - 100, 1.9),)))
     assert decision.replicas == 3, "three of 22 would be two of 33, more than the 30 that are calm"
-    assert "left would be" in decision.roles[0].message
+    assert why in decision.roles[0].message
 
 
 def test_where_no_replica_says_who_waits_none_goes():
     said = signals(3, inflight=1, rate=0.1, waiting=None, inflight_mean=None)
     decision = ticks(situation(said), 1, memory=known(ready=3, wishes=((NOW - 100, 1.0),)))
     assert decision.replicas == 3
-    assert "no replica says how full it is" in decision.roles[0].message
+    assert "all 3 were wanted" in decision.roles[0].message
 
 
 def test_the_reference_tells_the_window_that_the_law_has():

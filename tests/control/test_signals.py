@@ -96,6 +96,17 @@ def test_what_is_lost_with_an_engine_had_arrived_and_takes_nothing_from_what_arr
     assert one.arrived == arrived
 
 
+def test_requests_that_clients_gave_up_hide_none_of_those_that_came_since():
+    told = [
+        PodSample(pod="a", at=t, finished=f, running=r, waiting=0)
+        for t, f, r in ((0, 1000, 5), (15, 1003, 0))
+    ]
+    other = [PodSample(pod="b", at=t, finished=f, running=0, waiting=0) for t, f in ((0, 0), (15, 30))]
+    said = signals_of(fed(*told, *other), now=15, live=["a", "b"])
+    assert [one.arrived for one in said.replicas] == [0, 30]
+    assert said.arrivals_per_s == 2.0
+
+
 def test_an_engine_that_ends_again_before_it_has_counted_who_finished_loses_nobody_twice():
     told = [
         PodSample(pod="a", at=t, finished=f, generation_tokens=g, running=r, waiting=0)

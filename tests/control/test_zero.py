@@ -197,6 +197,23 @@ def test_a_replica_of_which_nothing_is_known_may_be_answering_somebody(live: int
     assert last_asked(NOW - 5000, now=NOW, signals=said, waiting=0.0, noted_at=None, counts=True) == asked
 
 
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ({"recently": 0.0, "recent_prompt_tokens": 0.0}, NOW - 5000),
+        ({"recently": 0.0, "recent_prompt_tokens": 900.0}, NOW),
+        ({"recently": None, "recent_prompt_tokens": 0.0}, NOW - 5000),
+    ],
+    ids=["nobody asked", "those who asked gave up", "only tokens are counted"],
+)
+def test_who_gives_up_has_asked_though_engines_count_no_such_request(
+    told: dict[str, float | None], asked: float
+) -> None:
+    said = signals(1, **QUIET)
+    said = replace(said, replicas=(replace(said.replicas[0], **told),))  # type: ignore[arg-type]
+    assert last_asked(NOW - 5000, now=NOW, signals=said, waiting=0.0, noted_at=None, counts=True) == asked
+
+
 def starting(queue: float | None, *, serve: int = 0) -> Situation:
     """One replica on its way, and so many who wait for it at the gateway."""
     nobody = replace(signals(0), gateway_waiting=queue, live=serve)

@@ -238,10 +238,12 @@ def supply_of(
     return Supply(ready=ready, counted=counted)
 
 
-def _missing(role: Role, weight: Mapping[str, float]) -> float:
-    if len(role.sets) == 1 or not role.signals.silent:
+def _missing(role: Role, weight: Mapping[str, float], *, counts: bool) -> float:
+    """Of one that has been heard only once nobody knows yet how many requests come to it."""
+    once = counts and any(each.speaks and each.span_s <= 0 for each in role.signals.replicas)
+    if not once and (len(role.sets) == 1 or not role.signals.silent):
         return float(role.signals.silent)
-    spoke = {each.replica for each in role.signals.replicas if each.speaks}
+    spoke = {each.replica for each in role.signals.replicas if each.speaks and (each.span_s > 0 or not counts)}
     silent = (
         weight[each.name]
         for each in role.sets
@@ -261,7 +263,7 @@ class Load:
     supply: Supply
     weight: Mapping[str, float]
     missing: float
-    """Ready replicas that do not say how many requests they have, in replicas of the first set."""
+    """Ready replicas that do not say how many requests they have, or how many come, in replicas of the first set."""
     counts: bool = False
     """Whether engines count the requests that end, so that a rate of arrivals is known from the second look on."""
 
@@ -270,12 +272,13 @@ def load_of(
     role: Role, memory: RoleMemory, *, now: float, lead_s: float, law: Law, slo: Slo = NO_LIMITS
 ) -> Load:
     weight, demand = weights(role.sets), demand_of(role.signals, memory.load)
+    counts = "finished" in role.exports
     starts = law.credit_owing if demand.owing else law.credit_starts
     return Load(
         demand=demand,
         holds=carried(role, memory.learnt_of(role.sets[0]), weight, slo),
         supply=supply_of(role, weight, now, credit_s=starts * lead_s, unplaced_s=law.unplaced_s),
         weight=weight,
-        missing=_missing(role, weight),
-        counts="finished" in role.exports,
+        missing=_missing(role, weight, counts=counts),
+        counts=counts,
     )

@@ -57,7 +57,8 @@ def down(turn: Turn, asked: Asked, load: Load, window: float) -> Down:
     count = min(step, enough, there - least)
     if count <= 0:
         some = f"up to {peak}" if peak <= there else f"all {there}"
-        wanted = f"{some} were wanted in the last {long(window)}"
+        silent = ", those among them that do not say how many requests they have" if load.missing else ""
+        wanted = f"{some} were wanted in the last {long(window)}{silent}"
         more = there > least
         return Down(replicas=turn.told, why_not=wanted if more else f"{least} is the least", early=more)
     fewer = shrunk(role, load.weight, count, least).replicas

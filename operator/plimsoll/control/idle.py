@@ -21,8 +21,8 @@ def wake_of(
     reachable: bool,
     unsaid: bool = False,
 ) -> Zero:
-    """What is known of sleep and waking. `queried`: the wake signal is a query, and `waiting` its answer; `asked_at` is what `last_asked` said
-    at the tick before, and `unsaid` what `is_unsaid` says now."""
+    """What is known of sleep and waking. `queried`: the wake signal is a query, and `waiting` its answer; `asked_at` is what `last_asked` says
+    now, where it has said something before, and `unsaid` what `is_unsaid` says now."""
     silent = queried and waiting is None
     # An annotation that was written since then counts as asking too.
     asked = None if asked_at is None else max(asked_at, woken_at or 0.0)
@@ -65,5 +65,7 @@ def is_unsaid(signals: Signals, *, counts: bool) -> bool:
 
 
 def _served(one: ReplicaSignals) -> float | None:
-    """What the replica was asked for lately: requests that arrived, or tokens where its engine does not count requests."""
-    return one.generation_tokens if one.recently is None else one.recently
+    """What the replica was asked for lately: requests that arrived, and tokens of prompts, as engines count no request that its client gave up;
+    or tokens of answers where neither is counted."""
+    said = [count for count in (one.recently, one.recent_prompt_tokens) if count is not None]
+    return max(said) if said else one.generation_tokens

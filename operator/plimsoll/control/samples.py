@@ -110,20 +110,23 @@ class Fallen(Enum):
     A_LITTLE = 1
     """The answer may be an older one, of the other Prometheus of a pair; or the engine restarted when it had counted hardly anything."""
     TO_THE_BEGINNING = 2
-    """The engine has restarted."""
+    """The engine has restarted, which sets all counters back. It is told by the largest: one that has just begun to count falls by more than
+    half in an answer that is a few seconds older."""
 
 
 def _fallen(before: PodSample, after: PodSample) -> Fallen:
-    fallen = Fallen.NOT
+    fallen, largest, begun = Fallen.NOT, 0.0, False
     counts: Iterator[tuple[float | None, float | None]] = zip(COUNTS(before), COUNTS(after), strict=True)
     if (shapes := _SHAPES(after)) != _NO_SHAPES:
         counts = chain(counts, zip(map(_count, _SHAPES(before)), map(_count, shapes), strict=True))
     for old, new in counts:
-        if old is not None and new is not None and new < old:
-            if new < BEGUN_SHARE * old:
-                return Fallen.TO_THE_BEGINNING
+        if old is None or new is None:
+            continue
+        if new < old:
             fallen = Fallen.A_LITTLE
-    return fallen
+        if old > largest:
+            largest, begun = old, new < BEGUN_SHARE * old
+    return Fallen.TO_THE_BEGINNING if begun else fallen
 
 
 def _count(shape: Histogram | None) -> float | None:

@@ -98,7 +98,8 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     if wanted is None:
         return _unsaid(turn, view, gate, load)
     window = window_s(situation, view.memory, lead, law, spent=load.holds.spent, now=now)
-    memory = view.memory.wish(now, wanted, window)
+    # What those that are silent are asked for is asked for all the same: nothing goes for it once they speak again.
+    memory = view.memory.wish(now, wanted + load.missing, window)
     placed = placing(turn, memory, least=role.bounds.min)
     counted = load.supply.counted
     rises = (view.sought or 0.0) - counted > ROUNDING

@@ -135,9 +135,8 @@ class Signals:
         return max(self._said(name), default=None)
 
     def rate(self, name: str) -> float | None:
-        """What all replicas gained of a figure, a second. All gains are divided by the longest span, that of young replicas too."""
-        gained, span = self.sum(name), max([each.span_s for each in self.replicas], default=0.0)
-        return None if gained is None or span <= 0 else gained / span
+        """What all replicas gained of a figure, a second."""
+        return _rate([(getattr(each, name), each.span_s) for each in self.replicas], RATE_S)
 
     @cached_property
     def arrivals_per_s(self) -> float | None:
@@ -148,8 +147,8 @@ class Signals:
     @cached_property
     def recent_arrivals_per_s(self) -> float | None:
         """Over half a minute."""
-        gained, span = self.sum("recently"), max([each.recent_span_s for each in self.replicas], default=0.0)
-        return None if gained is None or span <= 0 else max(0.0, gained / span)
+        rate = _rate([(each.recently, each.recent_span_s) for each in self.replicas], RECENT_S)
+        return None if rate is None else max(0.0, rate)
 
     @property
     def preempted_share(self) -> float | None:
@@ -174,6 +173,14 @@ class Signals:
             if (first := getattr(each, one)) is not None and (second := getattr(each, other)) is not None
         ]
         return (sum([first for first, _ in said]), sum([second for _, second in said])) if said else None
+
+
+def _rate(gains: Sequence[tuple[float | None, float]], window_s: float) -> float | None:
+    """What gains come to a second. Those of young replicas are divided by the window too, as these served for no longer. Of a replica that was not
+    scraped for a while, the gain is of all that time, which makes the others' no smaller."""
+    least = min(window_s, max([span for _, span in gains], default=0.0))
+    said = [gain * (least / max(span, least)) for gain, span in gains if gain is not None] if least > 0 else []
+    return sum(said) / least if said else None
 
 
 def signals_of(
@@ -275,7 +282,8 @@ def _arrived(
     ends: Sequence[PodSample],
 ) -> float | None:
     """Requests that arrived between two samples. Those that were refused count: else a full queue would hide how many more are asked. Those that
-    were lost with an engine had arrived, so each engine since is counted by itself."""
+    were lost with an engine had arrived, so each engine since is counted by itself. Those that their client gave up are counted nowhere once
+    they are gone, and make none of the others unseen."""
     finished, errors, refused = gained
     if finished is None:
         return None
@@ -284,7 +292,7 @@ def _arrived(
         if base.at <= end.at:
             arrived += _more(end.running, base.running) + _more(end.waiting, base.waiting)
             base = _IDLE
-    return arrived + _more(last.running, base.running) + _more(last.waiting, base.waiting)
+    return max(0.0, arrived + _more(last.running, base.running) + _more(last.waiting, base.waiting))
 
 
 def _most(peaks: Sequence[Peak], since: float) -> float | None:

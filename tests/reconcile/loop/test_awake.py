@@ -60,6 +60,27 @@ def test_one_that_is_asked_now_and_then_is_not_written_at_each_request(asks_s: i
     assert turns <= 4 + 2 * (7200 // asks_s if asks_s > 900 + AWAKE_S else 0)
 
 
+def quiet_for(ticks: int) -> tuple[Scene, World, Control]:
+    """One that was asked for twenty minutes, and then by nobody for so many ticks."""
+    stage, world, control = staged(scaling=QUERY)
+    waits(stage, 0.0)
+    stage.run(control, world, 20 * MINUTE)
+    stage.load = 0.0
+    stage.run(control, world, ticks)
+    return stage, world, control
+
+
+def test_one_that_was_asked_since_the_last_look_stays_though_nobody_had_for_long_enough_before() -> None:
+    """By requests so short that they begin and end between two looks."""
+    sleeps = next(ticks for ticks in range(30 * MINUTE, 60 * MINUTE) if not quiet_for(ticks)[0].replicas)
+    stage, world, control = quiet_for(sleeps - 1)
+    assert stage.replicas
+    for pod in stage.finished:
+        stage.finished[pod] += 3
+    stage.run(control, world, 20 * MINUTE)
+    assert stage.replicas
+
+
 def test_a_reason_that_comes_and_goes_is_not_told() -> None:
     patience = Patience()
     told = {

@@ -134,7 +134,7 @@ def _zero(tick: Tick, case: Case, signals: Signals) -> Zero | None:
         queried=asked.query is not None,
         waiting=tick.waiting(case),
         woken_at=None if noted is None or not noted.at else noted.at,
-        asked_at=case.record.busy_at,
+        asked_at=None if case.record.busy_at is None else _busy_at(tick, case, signals),
         reachable=signals.reachable,
         unsaid=is_unsaid(signals, counts=_counts(case)),
     )

@@ -92,7 +92,7 @@ class Plimsoll:
             name=f"{SPACE}/deployment",
             roles=(Role(sets=tuple(sets), signals=signals, bounds=bounds, exports=EXPORTS),),
             slo=self.slo,
-            zero=self._wake(view),
+            zero=self._wake(view, signals),
             up_window_s=self.up_window_s,
             down_window_s=self.down_window_s,
             busy="a retune is under way" if busy else None,
@@ -109,15 +109,6 @@ class Plimsoll:
         )
         self._memory = decision.memory
         self.last = decision
-        if self.zero is not None:
-            self._asked_at = last_asked(
-                self._asked_at,
-                now=view.now,
-                signals=signals,
-                waiting=view.waiting,
-                noted_at=self._noted_at,
-                counts=True,
-            )
         role = decision.roles[0]
         change, acts = self._retuned(view, sets, decision, signals)
         if not self.sets:
@@ -190,18 +181,27 @@ class Plimsoll:
         taken = sum(1 for one in each.replicas if one.scheduled is not None)
         return max(0, self._hardware(place).most - taken - max(0, each.told - each.present)) * each.gpus
 
-    def _wake(self, view: View) -> Zero | None:
+    def _wake(self, view: View, signals: Signals) -> Zero | None:
         if self.zero is None:
             return None
         if not self.zero.queried and view.written != self._written:
             self._written, self._noted_at = view.written, view.now
+        before = self._asked_at
+        self._asked_at = last_asked(
+            before,
+            now=view.now,
+            signals=signals,
+            waiting=view.waiting,
+            noted_at=self._noted_at,
+            counts=True,
+        )
         return wake_of(
             now=view.now,
             after_s=self.zero.after_s,
             queried=self.zero.queried,
             waiting=view.waiting,
             woken_at=self._noted_at,
-            asked_at=self._asked_at,
+            asked_at=None if before is None else self._asked_at,
             reachable=True,
         )
 
