@@ -42,7 +42,9 @@ def pod(made: str) -> Object:
     return {"metadata": about, "spec": {"nodeName": "n"}, "status": {"conditions": [ready]}}
 
 
-def seen_of(there: Object | None, kind: Kind, shown: Object, bearer: Bearer | None) -> Serving:
+def seen_of(
+    there: Object | None, kind: Kind, shown: Object, bearer: Bearer | None, refusals: Refusals | None = None
+) -> Serving:
     door = cast("Door", None)
     children, pods = Children(door, lambda _: None), Pods(door, lambda _: None)
     if there is not None:
@@ -50,9 +52,8 @@ def seen_of(there: Object | None, kind: Kind, shown: Object, bearer: Bearer | No
         assert child is not None
         children.seen(child, as_of=None, first=False)
     pods.put(shown)
-    return serving(
-        KEY, children, pods, Scalers(door, lambda _: None), Refusals(door, lambda _: None), bearer=bearer
-    )
+    refusals = refusals or Refusals(door, lambda _: None)
+    return serving(KEY, children, pods, Scalers(door, lambda _: None), refusals, bearer=bearer)
 
 
 def counted(there: Object | None, pod_made: str, bearer: Bearer | None) -> tuple[int, int]:
@@ -127,6 +128,25 @@ def test_groups_of_a_leaderworkerset_are_numbered_by_their_pods() -> None:
     assert (seen.replicas, seen.pods_per_replica, seen.groups, seen.numbers) == (2, 2, (), (1,))
     (single,) = seen_of(workload("now", LATER), DEPLOYMENT, pod(LAST), NOW).sets
     assert single.numbers == ()
+
+
+@pytest.mark.parametrize(("about", "refused"), [("", True), ("-1", True), ("-2", False)])
+def test_pods_of_a_leaderworkerset_are_refused_to_the_statefulset_of_its_leaders_or_to_one_of_its_workers(
+    about: str, refused: bool
+) -> None:
+    there = workload("now", LATER)
+    there["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
+    refusals = Refusals(cast("Door", None), lambda _: None)
+    refusals.put(
+        {
+            "metadata": {"name": "e", "namespace": "team", "creationTimestamp": LAST},
+            "regarding": {"kind": "StatefulSet", "namespace": "team", "name": f"chat-0a1b2c3d{about}"},
+            "note": 'pods "x" is forbidden: exceeded quota: gpus',
+            "deprecatedLastTimestamp": LAST,
+        }
+    )
+    (seen,) = seen_of(there, LEADER_WORKER_SET, pod(LAST), NOW, refusals).sets
+    assert bool(seen.refused) is refused
 
 
 def test_our_own_hand_on_a_pod_wakes_nobody_and_is_seen_all_the_same() -> None:

@@ -238,12 +238,13 @@ def supply_of(
     return Supply(ready=ready, counted=counted)
 
 
-def _missing(role: Role, weight: Mapping[str, float], *, counts: bool) -> float:
-    """Of one that has been heard only once nobody knows yet how many requests come to it."""
-    once = counts and any(each.speaks and each.span_s <= 0 for each in role.signals.replicas)
-    if not once and (len(role.sets) == 1 or not role.signals.silent):
-        return float(role.signals.silent)
-    spoke = {each.replica for each in role.signals.replicas if each.speaks and (each.span_s > 0 or not counts)}
+def _missing(role: Role, weight: Mapping[str, float], *, once: bool) -> float:
+    """Ready replicas that do not say how many requests they have; with `once` also those that were heard only once, so that nobody knows yet how
+    many come."""
+    signals = role.signals
+    spoke = {each.replica for each in signals.replicas if each.speaks and (each.span_s > 0 or not once)}
+    if len(role.sets) == 1 or len(spoke) == signals.live:
+        return float(signals.live - len(spoke))
     silent = (
         weight[each.name]
         for each in role.sets
@@ -263,7 +264,9 @@ class Load:
     supply: Supply
     weight: Mapping[str, float]
     missing: float
-    """Ready replicas that do not say how many requests they have, or how many come, in replicas of the first set."""
+    """Ready replicas that do not say how many requests they have, in replicas of the first set."""
+    unheard: float = 0.0
+    """Those, and those of which nobody knows yet how many requests come."""
     counts: bool = False
     """Whether engines count the requests that end, so that a rate of arrivals is known from the second look on."""
 
@@ -279,6 +282,7 @@ def load_of(
         holds=carried(role, memory.learnt_of(role.sets[0]), weight, slo),
         supply=supply_of(role, weight, now, credit_s=starts * lead_s, unplaced_s=law.unplaced_s),
         weight=weight,
-        missing=_missing(role, weight, counts=counts),
+        missing=_missing(role, weight, once=False),
+        unheard=_missing(role, weight, once=counts),
         counts=counts,
     )

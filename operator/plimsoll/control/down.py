@@ -225,9 +225,9 @@ def _full(load: Load, after: float) -> float | None:
         return None
     if free <= 0:
         return float("inf")
-    each = demand.inflight / free
+    each, heard = demand.inflight / free, after - load.unheard
     if demand.arrivals is not None and holds.curve is not None:
-        each = max(each, holds.curve.inflight(demand.arrivals / free))
+        each = max(each, holds.curve.inflight(demand.arrivals / heard) if heard > 0 else math.inf)
     elif load.supply.ready:
         # Without a learned line, a request is taken to take longer in proportion to the requests beside it.
         each *= load.supply.ready / free
@@ -237,7 +237,7 @@ def _full(load: Load, after: float) -> float | None:
 def _computing(load: Load, after: float, law: Law) -> float:
     """Share of the prompts that `after` replicas could compute with first tokens in time, with the gap between the two targets kept; 0
     where nothing is known."""
-    rate, free = load.demand.arrivals, after - load.missing
+    rate, free = load.demand.arrivals, after - load.unheard
     if rate is None or load.holds.prompt is None:
         return 0.0
     return rate * law.target / law.down_target / (free * load.holds.prompt) if free > 0 else math.inf
@@ -245,7 +245,7 @@ def _computing(load: Load, after: float, law: Law) -> float:
 
 def _busy(load: Load, after: float, law: Law) -> float:
     """Share of their highest rate that a burst would ask of `after` replicas; 0 where no rate is known."""
-    rate, free = load.demand.arrivals, after - load.missing
+    rate, free = load.demand.arrivals, after - load.unheard
     if rate is None or load.holds.curve is None:
         return 0.0
     crest = load.demand.crest(rate, law.burst_sigmas)

@@ -179,7 +179,9 @@ def _rate(gains: Sequence[tuple[float | None, float]], window_s: float) -> float
     """What gains come to a second. Those of young replicas are divided by the window too, as these served for no longer. Of a replica that was not
     scraped for a while, the gain is of all that time, which makes the others' no smaller."""
     least = min(window_s, max([span for _, span in gains], default=0.0))
-    said = [gain * (least / max(span, least)) for gain, span in gains if gain is not None] if least > 0 else []
+    said = (
+        [gain * (least / max(span, least)) for gain, span in gains if gain is not None] if least > 0 else []
+    )
     return sum(said) / least if said else None
 
 

@@ -155,9 +155,25 @@ class SetSeen:
         return sum(self.whole(number) for number in {pod.group for pod in self.pods})
 
     @property
+    def lives(self) -> bool:
+        """Whether it has replicas, or pods that stay. The last ones of a set that is told to have none may leave for as long as their node is
+        away, which is for days where nobody says that it is gone."""
+        return self.replicas > 0 or any(pod.stage is not Stage.LEAVING for pod in self.pods)
+
+    @property
     def missing(self) -> int:
-        """Pods that are asked for and not there."""
-        return max(0, self.replicas * self.pods_per_replica - len(self.pods))
+        """Pods that are asked for and not there. A Deployment makes another one as soon as a pod is to leave; a StatefulSet only once it has
+        left, as the name is taken until then."""
+        there = sum(not self._replaced(pod) for pod in self.pods)
+        return max(0, self.replicas * self.pods_per_replica - there)
+
+    @property
+    def placed(self) -> int:
+        """Pods that have a node, and no other one in their place."""
+        return sum(pod.node is not None and not self._replaced(pod) for pod in self.pods)
+
+    def _replaced(self, pod: PodSeen) -> bool:
+        return pod.stage is Stage.LEAVING and pod.group is None
 
     def answers(self, pod: PodSeen) -> bool:
         """Whether the replica of this pod answers requests."""

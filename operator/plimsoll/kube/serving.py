@@ -230,10 +230,14 @@ def _set_seen(name: str, made: list[Child], pods: tuple[PodSeen, ...], refusals:
 
 
 def _refused(child: Child, refusals: Refusals) -> str:
-    """Why a workload's pods are refused. A LeaderWorkerSet's pods are made by a StatefulSet of its name."""
+    """Why a workload's pods are refused. A LeaderWorkerSet's leaders are made by a StatefulSet of its name, and the workers of each by one of the
+    leader's."""
     if child.workload is None or child.ref.kind == DEPLOYMENT.name:
         return child.refused
-    return refusals.of(f"{child.ref.namespace}/{child.ref.name}", child.created)
+    about = f"{child.ref.namespace}/{child.ref.name}"
+    groups = range(child.workload.replicas) if child.ref.kind == LEADER_WORKER_SET.name else ()
+    said = (refusals.of(each, child.created) for each in (about, *(f"{about}-{group}" for group in groups)))
+    return next(filter(None, said), "")
 
 
 def _belongs(item: Object) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def standing(seen: Seen) -> tuple[Reservation, ...]:
 
 def _to_come(seen: Seen, chosen: PlanSet, replicas: int, there: SetSeen | None) -> Iterator[Reservation]:
     owner = f"{seen.deployment.namespace}/{seen.deployment.name}"
-    placed = 0 if there is None else sum(pod.node is not None for pod in there.pods)
+    placed = 0 if there is None else there.placed
     missing = replicas * chosen.pods_per_replica - placed
     for placement in chosen.placements:
         # It is not known in which pool those pods are that have a node, so in each pool devices are held for all that may still come there.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.facts.serving import NODE_LOST, PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import NODE_LOST, NOWHERE, PodSeen, Serving, SetSeen, Stage
 from plimsoll.facts.unplaced import OWN, Lack, lack_of
 
 RESTARTS: Final = 3
@@ -44,9 +44,25 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
         if pod.restarts >= RESTARTS and engines:
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
-        if _awaited(pod) and now - waited_for_since(pod) > deadline_seconds:
+        if (
+            _awaited(pod)
+            and not _waits_for_others(seen, pod)
+            and now - waited_for_since(pod) > deadline_seconds
+        ):
             return _late(pod, deadline_seconds)
     return None
+
+
+def _waits_for_others(seen: SetSeen, pod: PodSeen) -> bool:
+    """Whether the engine of a pod of a group cannot go on before another pod of it is there, which waits for what is no failure of the set."""
+    if seen.pods_per_replica == 1 or pod.stage is not Stage.LOADING:
+        return False
+    members = [one for one in seen.pods if one.group == pod.group and one.stage is not Stage.LEAVING]
+    return len(members) < seen.pods_per_replica or any(
+        one.stage in NOWHERE | {Stage.PULLING}
+        or (one.stage is Stage.FAILED and one.reason in NOT_THE_ENGINES)
+        for one in members
+    )
 
 
 def waited_for_since(pod: PodSeen) -> float:

@@ -6,6 +6,7 @@ crash between two writes, or a change of mind on the way, only gives this functi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -66,7 +67,7 @@ def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -
 def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
     ours = {one.name for one in wanted}
     others = [seen for seen in serving.sets if seen.name not in ours]
-    old = [seen for seen in others if seen.replicas or seen.pods]
+    old = [seen for seen in others if seen.lives]
     # Old sets without replicas are kept until the plan has served, as there is nothing else to go back to. Those that never served are
     # nothing to go back to: one more of them for each edit of what nobody can start would be kept.
     served = [seen for seen in others if not (seen.failed or seen.never_served)]
@@ -243,7 +244,13 @@ def _without_room(scene: _Scene) -> tuple[int, float | None]:
     rules, found, waits = scene.rules, 0, list[float]()
     for seen in scene.new:
         placed = [pod for pod in seen.pods if pod.stage not in NOWHERE | {Stage.LEAVING}]
-        there = len(placed) if seen.pods_per_replica == 1 else len({pod.group for pod in placed})
+        # Of a group that has only some of its pods nothing serves.
+        pods = Counter(pod.group for pod in placed)
+        there = (
+            len(placed)
+            if seen.pods_per_replica == 1
+            else sum(n >= seen.pods_per_replica for n in pods.values())
+        )
         lacking = max(0, seen.replicas - there)
         if rules.by_room:
             crowded = (pod for pod in seen.pods if lack_of(pod) is Lack.ROOM)

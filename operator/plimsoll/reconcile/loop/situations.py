@@ -105,7 +105,7 @@ def _others(subject: Subject, serving: Serving) -> list[SetSeen]:
 
 def busy_of(subject: Subject, serving: Serving) -> str | None:
     """What else moves replicas now, in words; None where nothing does."""
-    if any(one.replicas or one.pods for one in _others(subject, serving)):
+    if any(one.lives for one in _others(subject, serving)):
         return "a rollout"
     return None
 
