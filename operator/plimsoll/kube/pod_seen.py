@@ -193,6 +193,11 @@ def _last_end(container: Object) -> Object:
     return ended or {}
 
 
+def last_end(pod: Object) -> Object:
+    """How a pod's engine ended last, as the kubelet tells it; empty where it never did."""
+    return _last_end(_engine(pod.get("status") or {}))
+
+
 def start_seconds(spec: Object) -> int:
     """How long the kubelet waits for a start; 0 where it waits for ever."""
     period, times = _start_probe(spec)

@@ -10,7 +10,7 @@ from plimsoll.control.gate import OF_QUERY, QUERY_FAILED
 from plimsoll.control.rollout.groups import told as half_scheduled
 from plimsoll.facts.examined import Examined, Object
 from plimsoll.facts.serving import PodSeen, SetSeen, Stage
-from plimsoll.kube.pod_seen import ENGINE, pod_seen, start_seconds
+from plimsoll.kube.pod_seen import ENGINE, last_end, pod_seen, start_seconds
 from plimsoll.kube.refused import refusal_text, refused_pods
 from plimsoll.kube.times import seconds
 from plimsoll.status.doctor.events import events_of, last_told
@@ -123,7 +123,7 @@ def _cure(kind: str, reason: str | None, item: Object) -> str:
 def pods(examined: Examined) -> Iterator[Found]:
     """Pods that cannot be scheduled, pulled, configured or kept alive."""
     killed, making = _killed_by_probe(examined), volumes_being_made(examined)
-    served = {owner_key(item) for item in in_scope(examined, examined.pods) if _serves(item)}
+    served = _served(examined)
     for item in in_scope(examined, examined.pods):
         seen = pod_seen(dict(item))
         if seen.stage is Stage.UNSCHEDULED and examined.now - seen.created < SPIN_UP_SECONDS:
@@ -150,7 +150,7 @@ def pods(examined: Examined) -> Iterator[Found]:
 
 def leaving(examined: Examined) -> Iterator[Found]:
     """Pods that should be gone, of which a node that is away does not say that they are. A StatefulSet makes no others before."""
-    served = {owner_key(item) for item in in_scope(examined, examined.pods) if _serves(item)}
+    served = _served(examined)
     for item in in_scope(examined, examined.pods):
         due = seconds(metadata(item).get("deletionTimestamp"))
         if due and examined.now - due > STUCK_SECONDS:
@@ -162,8 +162,10 @@ def leaving(examined: Examined) -> Iterator[Found]:
             )  # fmt: skip
 
 
-def _serves(pod: Object) -> bool:
-    return pod_seen(dict(pod)).stage is Stage.READY
+def _served(examined: Examined) -> set[str]:
+    """Deployments (namespace/name) of which a pod serves."""
+    there = in_scope(examined, examined.pods)
+    return {owner_key(item) for item in there if pod_seen(dict(item)).stage is Stage.READY}
 
 
 def setting_up(examined: Examined) -> Iterator[Found]:
@@ -216,7 +218,7 @@ def _killed_by_probe(examined: Examined) -> dict[str, str]:
         for item, event in events_of(examined, in_scope(examined, examined.pods), ("Killing",))
         if f"Container {ENGINE} failed startup probe" in str(event.get("message"))
         and last_told(event) >= (pod_seen(dict(item)).unready or 0.0)
-        and _may_be_of(event, _last_end(item))
+        and _may_be_of(event, last_end(dict(item)))
     }
 
 
@@ -224,15 +226,6 @@ def _may_be_of(event: Object, end: Object) -> bool:
     """Whether an engine that ended so may have been ended by its probe when the event says. One that lost a process for host memory may
     hang until its probe fails, which then is no cause."""
     return last_told(event) >= seconds(end.get("startedAt")) and end.get("reason") != "OOMKilled"
-
-
-def _last_end(pod: Object) -> Object:
-    """How a pod's engine ended last; empty where it never did."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
-        if container.get("name") == ENGINE:
-            ends = ((container.get(part) or {}).get("terminated") for part in ("state", "lastState"))
-            return next(filter(None, ends), {})
-    return {}
 
 
 def refusals(examined: Examined) -> Iterator[Found]:
