@@ -119,3 +119,22 @@ def test_what_a_pod_lacks_beside_room_is_told_again_as_no_number_shows_a_change_
     decision = decide(world)
     deployment = after_telling(world, decision, Applied())
     assert settled(deployment, children(decision), world.serving, world.mark) is rests
+
+
+@pytest.mark.parametrize(("serves", "rests"), [(True, True), (False, False)])
+def test_that_a_pod_was_ended_by_its_node_is_told_while_the_one_in_its_place_does_not_serve(
+    serves: bool, rests: bool
+) -> None:
+    """No number tells of it, as the other one starts at once."""
+    world, _ = at_rest()
+    (there,) = world.serving.sets
+    stage = Stage.READY if serves else Stage.PULLING
+    pods = tuple(replace(pod, stage=stage) for pod in there.pods)
+    world = replace(world, serving=replace(world.serving, sets=(replace(there, pods=pods),)))
+    decision = decide(world)
+    deployment = after_telling(world, decision, Applied())
+    assert settled(deployment, children(decision), world.serving, world.mark)
+    (there,) = world.serving.sets
+    refused = replace(there.pods[0], stage=Stage.FAILED, reason="UnexpectedAdmissionError", ended=True)
+    serving = replace(world.serving, sets=(replace(there, ended=(refused,)),))
+    assert settled(deployment, children(decision), serving, world.mark) is rests

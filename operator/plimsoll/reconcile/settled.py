@@ -79,6 +79,9 @@ def _pods_told(deployment: LLMDeployment, serving: Serving) -> bool:
         return False
     if any(seen.refused and seen.missing for seen in serving.sets):
         return False
+    # Why a pod went whose place another has taken changes no number.
+    if any(seen.ended and seen.ready < seen.replicas for seen in serving.sets):
+        return False
     if any(halves(seen) for seen in serving.sets):
         return False
     there = [

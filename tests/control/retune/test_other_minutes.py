@@ -9,8 +9,10 @@ import pytest
 
 from plimsoll.control.latencies import Latencies
 from plimsoll.control.retune import Phase, Scene
+from plimsoll.control.retune.looking import verdict_of
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
+from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.pod_sample import PodSample
 from tests.control.retune.world import GOOD, OLD, START_S, TICK, Behaviour, World, counts, judging, said
 
@@ -132,3 +134,18 @@ def test_a_canary_is_held_against_no_other_minutes_where_the_others_are_not_hear
         world.tick()
     assert world.memory.step is not None
     assert world.memory.step.phase is after, world.memory.step.said
+
+
+@pytest.mark.parametrize(
+    ("state", "unknown"), [(ReplicaState.READY, True), (ReplicaState.UNSCHEDULABLE, False)]
+)
+def test_a_replica_without_a_node_will_tell_of_no_minutes_and_is_not_waited_for(
+    state: ReplicaState, unknown: bool
+) -> None:
+    world = judging(World(replicas=2, free=0)).run(300)
+    scene = world.scene()
+    waits = tuple(replace(one, state=state) for one in scene.serving.replicas)
+    silent = replace(scene.signals, replicas=(), latencies=Latencies())
+    scene = replace(scene, serving=replace(scene.serving, replicas=waits), signals=silent)
+    assert world.memory.step is not None
+    assert verdict_of(scene, replace(world.memory.step, phase=Phase.JUDGING)).unknown is unknown

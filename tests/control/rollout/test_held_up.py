@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.control.rollout import Rules, move
-from plimsoll.control.rollout.failing import failure
+from plimsoll.control.rollout.failing import failure, look_again
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 
@@ -67,6 +67,33 @@ def test_a_leader_is_late_only_where_its_worker_is_not_what_is_waited_for(
     pods = (leader,) if worker is None else (leader, worker)
     seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=pods, groups=(0,))
     assert (failure(seen, NOW, 600) is not None) is late
+
+
+@pytest.mark.parametrize("worker", [Stage.PULLING, Stage.LOADING])
+def test_a_leader_that_the_kubelet_ended_while_it_waited_for_its_worker_is_no_failure_of_the_set(
+    worker: Stage,
+) -> None:
+    ended = pod("g", Stage.FAILED, group=0, rank=0, restarts=3, exit_code=143, reason="Error", late_s=600)
+    pods = (ended, pod("w", worker, group=0, rank=1, since=NOW - 5))
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=pods, groups=(0,))
+    assert (failure(seen, NOW, 600) is not None) is (worker is Stage.LOADING)
+
+
+def test_the_engines_of_a_group_have_their_time_from_when_the_last_of_them_began() -> None:
+    leader = pod("g", Stage.LOADING, group=0, rank=0)
+    for began, late in ((NOW - 1, False), (NOW - 599, False), (NOW - 601, True)):
+        worker = pod("w", Stage.LOADING, group=0, rank=1, since=began)
+        seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=(leader, worker), groups=(0,))
+        assert (failure(seen, NOW, 600) is not None) is late
+        assert look_again(seen, NOW, 600) == (None if late else max(1.0, began + 600 - NOW))
+
+
+def test_a_worker_without_its_volume_is_late_however_often_its_leader_begins_anew() -> None:
+    leader = pod("g", Stage.LOADING, group=0, rank=0, since=NOW - 5)
+    volume = '0/3 nodes are available: persistentvolumeclaim "nope" not found.'
+    worker = pod("w", Stage.UNSCHEDULED, group=0, rank=1, reason="Unschedulable", message=volume)
+    seen = SetSeen(name="a", replicas=1, pods_per_replica=2, pods=(leader, worker), groups=(0,))
+    assert "nope" in (failure(seen, NOW, 600) or "")
 
 
 def test_a_group_that_a_quota_keeps_from_being_whole_makes_an_old_one_go_for_it() -> None:

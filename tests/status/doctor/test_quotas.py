@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.status.doctor.diagnosis import diagnose
-from tests.status.doctor.shown import Object, look, serving_pod, workload
+from tests.status.doctor.shown import Object, deployment, look, serving_pod, workload
 
 GPU, SLICE = "requests.nvidia.com/gpu", "requests.nvidia.com/mig-1g.5gb"
 
@@ -77,6 +77,17 @@ def test_a_quota_of_devices_that_nobody_here_asks_for_is_not_warned_of(
     found = diagnose(look(quotas=(of_devices(**amounts),), **others)).found
     assert len(found) == bool(told)
     assert all(f"used up: {told} no" in one.message for one in found)
+
+
+def test_a_deployment_of_which_nothing_is_seen_may_ask_for_any_device_whatever_others_ask_for() -> None:
+    """As where a quota keeps the first of its pods out."""
+    small, big = deployment(), deployment()
+    big["metadata"]["name"] = "big"
+    quota, on_cores = of_devices(**{GPU: "8"}), asking()
+    seen = {"quotas": (quota,), "pods": (), "workloads": (on_cores,)}
+    assert diagnose(look(**seen, deployments=(small,))).found == ()
+    found = diagnose(look(**seen, deployments=(small, big))).found
+    assert "QuotaUsedUp" in [one.reason for one in found]
 
 
 def test_devices_that_another_namespace_asks_for_count_in_no_quota_of_this_one() -> None:

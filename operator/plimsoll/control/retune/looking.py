@@ -50,7 +50,7 @@ def verdict_of(scene: Scene, step: Step) -> Verdict:
             return verdict
         shown = judge(step.symptom, new, old.without_latencies, scene.slo, gpus=gpus)
         return shown if shown.answer is Answer.BAD else replace(verdict, answer=Answer.OPEN)
-    if scene.serving.present and step.phase is not Phase.VERIFYING:
+    if scene.unchanged and step.phase is not Phase.VERIFYING:
         # They are there, so the same minutes will be told of again. Those of the baseline were others.
         return Verdict(Answer.OPEN, "no replica without the change is heard", unknown=True)
     before = step.baseline

@@ -222,7 +222,7 @@ def _rolling(scene: Scene, memory: RetuneMemory, step: Step) -> Turned:
     step = counted(scene, step)
     ready, asked = scene.changed.ready if scene.changed is not None else 0, asked_of(scene, step)
     # Where no replica is left without the change, nothing tells whether minutes in which one was away were hard for all. The last look does.
-    last = not scene.serving.present
+    last = not scene.unchanged
     if last and ready < asked:
         step = replace(step, new=NOTHING, old=NOTHING)
     if failing := _failing(scene, step):

@@ -10,7 +10,7 @@ from plimsoll.api.config import Restarts
 from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
-from plimsoll.control.situation import NO_LIMITS, ServingSet, Slo
+from plimsoll.control.situation import NO_LIMITS, ReplicaState, ServingSet, Slo
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.settle.changed import changed_set
@@ -190,6 +190,12 @@ class Scene:
     @property
     def ready(self) -> int:
         return self.serving.ready
+
+    @property
+    def unchanged(self) -> int:
+        """Replicas without the change that are heard, or will be: they have a node."""
+        nowhere = (ReplicaState.UNSCHEDULABLE, ReplicaState.QUEUED, ReplicaState.NODE_COMING)
+        return self.serving.present - self.serving.count(*nowhere)
 
     def named(self, said: str) -> str:
         return named(self.about, said)

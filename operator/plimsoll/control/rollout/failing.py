@@ -41,21 +41,19 @@ def failure(seen: SetSeen, now: float, deadline_seconds: int) -> str | None:
     for pod in seen.pods:
         # One that has started once more may yet serve; when it ends again its end says why.
         engines = pod.stage is Stage.FAILED and pod.beside is None and pod.reason not in NOT_THE_ENGINES
-        if pod.restarts >= RESTARTS and engines:
+        # Nor does a leader that the kubelet ended while it waited for its workers say anything of its engine.
+        if pod.restarts >= RESTARTS and engines and not (pod.late_s and _waits_for_others(seen, pod)):
             return f"{pod.name} ended {pod.restarts} times{_how(pod)}"
     for pod in seen.pods:
-        if (
-            _awaited(pod)
-            and not _waits_for_others(seen, pod)
-            and now - waited_for_since(pod) > deadline_seconds
-        ):
+        late = _awaited(pod) and now - _all_there_since(seen, pod) > deadline_seconds
+        if late and not _waits_for_others(seen, pod):
             return _late(pod, deadline_seconds)
     return None
 
 
 def _waits_for_others(seen: SetSeen, pod: PodSeen) -> bool:
     """Whether the engine of a pod of a group cannot go on before another pod of it is there, which waits for what is no failure of the set."""
-    if seen.pods_per_replica == 1 or pod.stage is not Stage.LOADING:
+    if seen.pods_per_replica == 1 or pod.stage not in (Stage.LOADING, Stage.FAILED):
         return False
     members = [one for one in seen.pods if one.group == pod.group and one.stage is not Stage.LEAVING]
     return len(members) < seen.pods_per_replica or any(
@@ -69,6 +67,14 @@ def waited_for_since(pod: PodSeen) -> float:
     """Since when a pod that loads, or has no node, has been waited for. One that has served, and only misses its probes, has not been since
     its engine started, which may be days ago."""
     return max(pod.since, pod.unready or 0.0)
+
+
+def _all_there_since(seen: SetSeen, pod: PodSeen) -> float:
+    """Since when a pod has been waited for; of the engines of a group since the last of them began, as none serves before."""
+    if seen.pods_per_replica == 1 or pod.stage is not Stage.LOADING:
+        return waited_for_since(pod)
+    engines = (one for one in seen.pods if one.group == pod.group and one.stage is Stage.LOADING)
+    return max(map(waited_for_since, engines))
 
 
 def _awaited(pod: PodSeen) -> bool:
@@ -111,7 +117,7 @@ def proven(
 
 def look_again(seen: SetSeen, now: float, deadline_seconds: int) -> float | None:
     """Seconds until a pod that is waited for would be late; None where none is, or all are late already."""
-    left = [waited_for_since(pod) + deadline_seconds - now for pod in seen.pods if _awaited(pod)]
+    left = [_all_there_since(seen, pod) + deadline_seconds - now for pod in seen.pods if _awaited(pod)]
     coming = [one for one in left if one >= 0]
     return max(1.0, min(coming)) if coming and not seen.ready else None
 

@@ -134,7 +134,8 @@ def _counts(name: str, hard: str, asked: set[str] | None) -> bool:
 
 
 def _asked(examined: Examined, space: str) -> set[str] | None:
-    """Names of resources that the deployments' pods in a namespace ask for, or would; None where neither pods nor what makes them are seen."""
+    """Names of resources that the deployments' pods in a namespace ask for, or would; None where of one of them neither pods nor what makes
+    them are seen, so that it may ask for any."""
     pods = [one for one in in_scope(examined, examined.pods) if _in(space, one)]
     makers = [one for one in in_scope(examined, examined.workloads) if _in(space, one)]
     templates = [(one.get("spec") or {}).get("template") or {} for one in makers]
@@ -144,7 +145,8 @@ def _asked(examined: Examined, space: str) -> set[str] | None:
     ]
     resources = [one.get("resources") or {} for one in containers]
     asked = {name for one in resources for part in ("requests", "limits") for name in one.get(part) or ()}
-    return asked if containers else None
+    there = {key_of(one) for one in examined.deployments if _in(space, one)}
+    return asked if there <= {owner_key(one) for one in (*pods, *makers)} else None
 
 
 def _in(space: str, item: Object) -> bool:
