@@ -241,9 +241,12 @@ def supply_of(
 def _missing(role: Role, weight: Mapping[str, float], *, once: bool) -> float:
     """Ready replicas that do not say how many requests they have; with `once` also those that were heard only once, so that nobody knows yet how
     many come."""
-    signals = role.signals
+    signals, single = role.signals, len(role.sets) == 1
+    # As nearly all replicas speak at nearly all looks.
+    if not (once and any(each.span_s <= 0 for each in signals.replicas)) and (single or not signals.silent):
+        return float(signals.silent)
     spoke = {each.replica for each in signals.replicas if each.speaks and (each.span_s > 0 or not once)}
-    if len(role.sets) == 1 or len(spoke) == signals.live:
+    if single:
         return float(signals.live - len(spoke))
     silent = (
         weight[each.name]
