@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from plimsoll import names
-from plimsoll.facts.failure import plain, read_failure
+from plimsoll.facts.failure import Failure, plain, read_failure
 from plimsoll.facts.serving import NODE_LOST, Beside, PodSeen, Stage
 from plimsoll.kube.times import seconds
 
@@ -47,6 +47,8 @@ def pod_seen(pod: Object) -> PodSeen:
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     engine = _engine(status)
     ended = _last_end(engine)
+    left = ended.get("message") or ""
+    failure = read_failure(left)
     at = _at(metadata, spec, status, engine)
     labels = metadata.get("labels") or {}
     return PodSeen(
@@ -69,9 +71,9 @@ def pod_seen(pod: Object) -> PodSeen:
         rebooted=ended.get("reason") in _REBOOTED,
         exit_code=ended.get("exitCode"),
         ended_by=ended.get("reason") or "",
-        last_words=_said(ended.get("message") or ""),
+        last_words=_in_words(left, failure),
         late_s=_late_s(spec, status, ended),
-        failure=read_failure(ended.get("message") or ""),
+        failure=failure,
         runtime_port=_runtime_port(spec),
         until_ready=names.ANNOTATION_UNTIL_READY in (metadata.get("annotations") or {}),
     )
@@ -226,8 +228,11 @@ def _late_s(spec: Object, status: Object, ended: Object) -> int:
 
 def _said(message: str) -> str:
     """The message of a pod. Where a supervisor left a report in it, that report's sentence; else the text as it is."""
-    left = read_failure(message)
-    return plain(message, _MESSAGE_KEPT) if left is None else left.message
+    return _in_words(message, read_failure(message))
+
+
+def _in_words(message: str, failure: Failure | None) -> str:
+    return plain(message, _MESSAGE_KEPT) if failure is None else failure.message
 
 
 def _runtime_port(spec: Object) -> int | None:
