@@ -9,7 +9,7 @@ import pytest
 from plimsoll.control.rollout import Rules, move
 from plimsoll.control.rollout.groups import HALF_SECONDS, halves, let_go, told
 from plimsoll.control.rollout.targets import Wanted
-from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
 RULES = Rules(deadline_seconds=600)
 
@@ -22,7 +22,7 @@ def pods(number: int, *stages: Stage, since: float = 0.0) -> tuple[PodSeen, ...]
             stage=stage,
             group=number,
             rank=rank,
-            node=None if stage is Stage.UNSCHEDULED else f"node-{number}-{rank}",
+            node=None if stage in NOWHERE else f"node-{number}-{rank}",
             since=since,
             message="0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
             if stage is Stage.UNSCHEDULED
@@ -59,12 +59,20 @@ FAILED, GATED = Stage.FAILED, Stage.GATED
         ([pods(0, READY, READY)], []),
         ([pods(0, LEAVES, WAITS)], []),
         ([pods(0, READY, READY), pods(1, WAITS, LOADS), pods(2, LOADS, WAITS)], [1, 2]),
+        ([pods(0, LOADS, GATED), pods(1, GATED, GATED)], [0]),
     ],
 )
 def test_a_group_is_half_scheduled_while_some_of_its_pods_have_nodes(
     groups: list[tuple[PodSeen, ...]], half: list[int]
 ) -> None:
     assert [one.number for one in halves(a_set(*groups))] == half
+
+
+def test_a_group_has_its_time_from_the_last_of_its_pods_that_got_a_node() -> None:
+    """A node pool makes nodes one after another, each of them minutes after the pods began to wait."""
+    first, second = pods(0, LOADS, WAITS)
+    (half,) = halves(a_set((replace(first, scheduled=900.0), second)))
+    assert half.since == 900.0
 
 
 def kept(seen: SetSeen, now: float, replicas: int) -> tuple[int, ...]:
@@ -187,6 +195,8 @@ def test_a_group_of_a_leaderworkerset_goes_by_its_leader_and_the_others_have_tim
     two = (pods(0, LOADS, WAITS), pods(1, WAITS, LOADS))
     assert taken(as_one(*two), HALF_SECONDS - 1) == []
     assert taken(as_one(*two), HALF_SECONDS) == ["a-1-0"], "the one that lacks least has twice the time"
+    queued = (pods(0, LOADS, GATED), pods(1, GATED, LOADS))
+    assert taken(as_one(*queued), HALF_SECONDS) == ["a-1-0"], "a queue may let in only some of a group too"
     three = (*two, pods(2, LOADS, WAITS))
     assert taken(as_one(*three), HALF_SECONDS) == ["a-2-0"], "one at a time"
     again = as_one(*two, born(pods(2, WAITS, WAITS), HALF_SECONDS + 5))

@@ -29,9 +29,9 @@ class Half:
     placed: int
     pods: int
     since: float
-    """When the first of those that wait began to."""
+    """Since when none has got a node any more. Nodes that an autoscaler makes come one by one, long after all pods began to wait."""
     why: str
-    """The scheduler's sentence about it."""
+    """The scheduler's sentence about the first of those that wait, or the gate that holds it."""
 
 
 def halves(seen: SetSeen) -> tuple[Half, ...]:
@@ -39,12 +39,13 @@ def halves(seen: SetSeen) -> tuple[Half, ...]:
     found = []
     for number in seen.numbers:
         mine = _members(seen, number)
-        waiting = [pod for pod in mine if pod.stage is Stage.UNSCHEDULED]
-        placed = sum(pod.node is not None for pod in mine)
+        waiting = [pod for pod in mine if pod.stage in NOWHERE]
+        placed = [pod for pod in mine if pod.node is not None]
         if waiting and placed:
             first = min(waiting, key=lambda pod: (pod.since, pod.name))
+            since = max(first.since, *(pod.scheduled or 0.0 for pod in placed))
             found.append(
-                Half(number=number, placed=placed, pods=len(mine), since=first.since, why=first.message)
+                Half(number=number, placed=len(placed), pods=len(mine), since=since, why=first.message)
             )
     return tuple(sorted(found, key=lambda one: (-one.placed, one.number)))
 
@@ -82,7 +83,7 @@ def _members(seen: SetSeen, number: int) -> list[PodSeen]:
 
 def _newest(seen: SetSeen) -> float:
     """When the newest of the groups that still wait for nodes was made."""
-    waiting = {pod.group for pod in seen.pods if pod.stage is Stage.UNSCHEDULED}
+    waiting = {pod.group for pod in seen.pods if pod.stage in NOWHERE}
     return max(pod.created for pod in seen.pods if pod.group in waiting and pod.rank == 0)
 
 
