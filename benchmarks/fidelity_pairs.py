@@ -95,7 +95,7 @@ def played(row: Row, constants: Constants) -> Point:
         blocks=max(1, int((row.kv_tokens or 0) * ranks / block)),
         block_size=block,
         max_num_seqs=row.settings.max_num_seqs * ranks,
-        max_num_batched_tokens=row.settings.max_num_batched_tokens * ranks,
+        max_num_batched_tokens=row.settings.max_num_batched_tokens * ranks * row.layout.pipeline,
         max_model_len=row.settings.max_model_len + 1,
         steps_ahead=row.engine.steps_ahead,
     )

@@ -49,8 +49,14 @@ class NaiveEngine:
         while self.now < until and (self.running or self.waiting):
             self.step()
 
-    def blocks_for(self, tokens: int) -> int:
-        return -(-tokens // self.limits.block_size)
+    def blocks_for(self, one: Sequence, tokens: int) -> int:
+        """Of every table; a window's or a state's are held from the beginning, as many as there will be."""
+        tables = self.limits.mixed
+        if tables is None:
+            return -(-tokens // self.limits.block_size)
+        longest = one.input_tokens + one.output_tokens
+        growing = sum(-(-tokens // block) for block in tables.growing)
+        return growing + sum(min(most, -(-longest // block)) for block, most in tables.bounded)
 
     def step(self) -> None:
         short, chosen_at = False, self.began if self.running else math.inf
@@ -71,9 +77,9 @@ class NaiveEngine:
                 one.cached for one in decoding
             )
         for one in decoding:
-            if one.cached % self.limits.block_size == 0:
-                one.blocks += 1
-                self.free -= 1
+            more = self.new_blocks([one])
+            one.blocks += more
+            self.free -= more
             one.cached += 1
         budget = self.limits.max_num_batched_tokens - len(decoding)
         done: list[Sequence] = []
@@ -84,10 +90,10 @@ class NaiveEngine:
             if self.limits.steps_ahead and head.arrival >= chosen_at:
                 break
             watermark = self.limits.watermark_blocks if self.running else 0
-            if self.blocks_for(head.prompt) > self.free - watermark:
+            if self.blocks_for(head, head.prompt) > self.free - watermark:
                 break
             self.waiting.pop(0)
-            head.blocks = self.blocks_for(head.prompt)
+            head.blocks = self.blocks_for(head, head.prompt)
             self.free -= head.blocks
             self.running.append(head)
             self.prefilling.add(head.number)
@@ -102,7 +108,9 @@ class NaiveEngine:
             self.token(one)
 
     def new_blocks(self, decoding: list[Sequence]) -> int:
-        return sum(one.cached % self.limits.block_size == 0 for one in decoding)
+        return sum(
+            self.blocks_for(one, one.cached + 1) - self.blocks_for(one, one.cached) for one in decoding
+        )
 
     def chunk(self, one: Sequence, budget: int, took: float, done: list[Sequence]) -> tuple[int, float]:
         chunk = min(budget, self.targets[one.number] - one.cached)

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.simulate.engine import Engine
 from plimsoll.simulate.meters import ITL, ITL_BUCKETS, Histogram
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.steps import Limits, StepTimes
+from plimsoll.simulate.tables import Tables
 from tests.simulate.naive_engine import NaiveEngine, Sequence
 
 TIMES = StepTimes(
@@ -24,11 +25,18 @@ LIMITS = Limits(
 )
 
 
+GROWING = st.lists(st.sampled_from([2, 4, 6, 16]), max_size=3).map(tuple)
+BOUNDED = st.lists(st.tuples(st.sampled_from([1, 4, 16]), st.integers(1, 3)), max_size=2).map(tuple)
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[Limits, list[tuple[float, int, int]]]:
     block = draw(st.sampled_from([1, 4, 16]))
     blocks = draw(st.integers(8, 80))
-    longest = blocks * block
+    mixed = draw(st.none() | st.builds(Tables, GROWING, BOUNDED))
+    tables = mixed or Tables((block,))
+    longest = max(length for length in range(1, 1281) if tables.held(length, length) <= blocks)
+    assume(longest > 1)
     sequences = draw(st.integers(1, 12))
     limits = Limits(
         blocks=blocks,
@@ -38,6 +46,7 @@ def worlds(draw: st.DrawFn) -> tuple[Limits, list[tuple[float, int, int]]]:
         max_model_len=longest,
         watermark_blocks=draw(st.integers(0, 3)),
         steps_ahead=draw(st.booleans()),
+        mixed=mixed,
     )
     count = draw(st.integers(1, 25))
     requests = []

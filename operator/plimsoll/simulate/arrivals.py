@@ -70,6 +70,8 @@ class Arrivals:
     outputs: array[int]
     prefixes: list[tuple[int, ...]] | None
     span_s: float
+    prefix_tokens: int = PREFIX_BLOCK
+    """What an id of a prefix stands for."""
     shortened: int = 0
     """Requests whose lengths were drawn anew, as they were longer than the context."""
 
@@ -113,7 +115,7 @@ def draw_arrivals(
     # Another chance, so that requests which fit are the same for any limit.
     again, shortened = Random(f"lengths {seed}"), 0  # noqa: S311
     at, inputs, outputs = array("d"), array("q"), array("q")
-    prefix = tuple(range(-(lengths.shared_tokens // PREFIX_BLOCK), 0))
+    prefix = (0,) if lengths.shared_tokens else ()
     for moment in _moments(trace, random, scale, begin_s, end_s):
         pair = lengths.draw(random)
         if limit is not None and sum(pair) > limit:
@@ -128,6 +130,8 @@ def draw_arrivals(
         inputs=inputs,
         outputs=outputs,
         prefixes=[prefix] * len(at) if prefix else None,
+        # All that they share is one beginning.
+        prefix_tokens=lengths.shared_tokens or PREFIX_BLOCK,
         span_s=end_s - begin_s,
         shortened=shortened,
     )

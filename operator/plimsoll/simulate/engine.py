@@ -18,16 +18,28 @@ from plimsoll.simulate.meters import ITL, LATENCY, TOKENS, TTFT, Histogram
 from plimsoll.simulate.prefixes import PREFIX_BLOCK, Prefixes
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.steps import Limits, StepTimes
+from plimsoll.simulate.tables import Growth
 
 
 class Engine:
     """State between two steps. `now` is the end of the last step taken, which may be a little after what was asked for."""
 
-    def __init__(self, times: StepTimes, limits: Limits, *, histograms: bool = True) -> None:
-        """Without `histograms`, those that tell of whole requests stay empty: where nobody reads them they are a good part of the cost."""
+    def __init__(
+        self,
+        times: StepTimes,
+        limits: Limits,
+        *,
+        histograms: bool = True,
+        prefix_tokens: int = PREFIX_BLOCK,
+    ) -> None:
+        """Without `histograms`, those that tell of whole requests stay empty: where nobody reads them they are a good part of the cost.
+
+        `prefix_tokens`: what an id of a request's prefix stands for."""
         self.times = times
         self.limits = limits
         self.histograms = histograms
+        self._tables = limits.tables
+        self._prefix_tokens = prefix_tokens
         self._start()
 
     def _start(self) -> None:
@@ -62,9 +74,8 @@ class Engine:
         self._orders = 0
         self._ends: list[tuple[int, int, Request]] = []
         """Heap of (last step, order, request); those put back or aborted are skipped when they come up."""
-        self._grows = [0] * limits.block_size
-        """How many sequences need a new block in a step, by the step's number modulo the block's size."""
-        self._prefixes = Prefixes(limits.block_size)
+        self._growth = Growth(self._tables)
+        self._prefixes = Prefixes(self._tables, self._prefix_tokens)
 
     # What the owner does
 
@@ -156,17 +167,23 @@ class Engine:
             return False
         # An empty engine takes whatever fits at all: nothing would ever come free for it.
         room = self.free_blocks - (limits.watermark_blocks if self.running else 0)
-        need = -(-(request.input_tokens + request.generated) // limits.block_size)
+        need = self._held(request, request.input_tokens + request.generated)
         if need > room and request.prefix and limits.prefix_caching:
             need -= self._prefixes.blocks(self._prefixes.used(self._shareable(request)))
         return need <= room
+
+    def _held(self, request: Request, tokens: int) -> int:
+        """Blocks that a request holds with so many tokens in the cache."""
+        if block := self._tables.only:
+            return -(-tokens // block)
+        return self._tables.held(tokens, request.input_tokens + request.output_tokens)
 
     def _is_late(self, request: Request) -> bool:
         """Whether it came when the step that follows was chosen already."""
         return self.limits.steps_ahead and request.came_at >= self._began
 
     def _shareable(self, request: Request) -> Sequence[int]:
-        return request.prefix[: request.input_tokens // PREFIX_BLOCK]
+        return self._prefixes.shareable(request.prefix, request.input_tokens)
 
     def _take_step(self) -> None:
         """One step in which prompts are computed, beside those that decode."""
@@ -176,7 +193,7 @@ class Engine:
             self._began = inf  # nothing was under way, so it is chosen now
         short = False
         if self._decoding:
-            need = self._grows[self._step % limits.block_size]
+            need = self._growth.at(self._step)
             if need > self.free_blocks:
                 need = self._make_room()
                 short = True
@@ -220,8 +237,7 @@ class Engine:
 
     def _decode(self, until: float) -> None:
         """Steps that only decode: as many as begin before `until`, none ends and no block is missing."""
-        ends, decoding, block = self._ends, self._decoding, self.limits.block_size
-        running = self.running
+        ends, decoding, running = self._ends, self._decoding, self.running
         while ends[0][1] not in running:
             heappop(ends)
         steps = ends[0][0] - self._step
@@ -233,13 +249,12 @@ class Engine:
         rest = first - bend
         if steps * (rest + bend * steps) > left:
             steps = min(steps, max(1, ceil(2 * left / (rest + sqrt(rest * rest + 4 * bend * left)))))
-        if (steps // block + 1) * decoding > self.free_blocks:
-            steps = self._steps_with_room(steps)
-            if not steps:
-                self._take_step()
-                return
+        steps = self._growth.with_room(steps, begin=self._step, decoding=decoding, free=self.free_blocks)
+        if not steps:
+            self._take_step()
+            return
         self.queued = len(self.waiting)
-        self.free_blocks -= self._growth(steps)
+        self.free_blocks -= self._growth.over(steps, begin=self._step, decoding=decoding)
         self.now += steps * (rest + bend * steps)
         self._began = self.now - rest - bend * (2 * steps - 1)
         self._step += steps
@@ -252,24 +267,6 @@ class Engine:
         if ends[0][0] <= self._step:
             self._end_some()
 
-    def _growth(self, steps: int) -> int:
-        """Blocks that the decoding sequences take in the next steps."""
-        block, grows = self.limits.block_size, self._grows
-        cycles, rest = divmod(steps, block)
-        start = self._step % block
-        end = start + rest
-        part = sum(grows[start:end]) if end <= block else sum(grows[start:]) + sum(grows[: end - block])
-        return cycles * self._decoding + part
-
-    def _steps_with_room(self, most: int) -> int:
-        block, grows = self.limits.block_size, self._grows
-        cycles, rest = divmod(self.free_blocks, self._decoding)
-        steps = cycles * block
-        while steps < most and rest >= grows[(self._step + steps) % block]:
-            rest -= grows[(self._step + steps) % block]
-            steps += 1
-        return min(steps, most)
-
     # Requests coming and going
 
     def _admit(self) -> Request:
@@ -280,7 +277,7 @@ class Engine:
         self._orders += 1
         self.running[request.order] = request
         tokens = request.input_tokens + request.generated
-        blocks = -(-tokens // self.limits.block_size)
+        blocks = self._held(request, tokens)
         request.shared_blocks = request.cached = 0
         if request.prefix and self.limits.prefix_caching:
             blocks -= self._share(request)
@@ -296,7 +293,7 @@ class Engine:
         prefixes.trim(self.free_blocks)
         held = prefixes.held(ids)
         # The last token of a prompt is always computed: the first answer comes from it.
-        cached = prefixes.blocks(held) * self.limits.block_size
+        cached = prefixes.tokens(held)
         request.cached = max(0, min(cached, request.input_tokens + request.generated - 1))
         self.prefix_queries += request.input_tokens
         self.prefix_hits += request.cached
@@ -310,11 +307,7 @@ class Engine:
         self.generation_tokens += 1
         if request.first_at < 0:
             times = self.times
-            request.outside = (
-                times.request
-                + times.request_token * request.input_tokens
-                + times.request_beside * len(self.running)
-            )
+            request.outside = times.outside(request.input_tokens, request.cached, beside=len(self.running))
             request.first_at = self.now + request.outside
             self.prompt_tokens += request.input_tokens
             if self.histograms:
@@ -326,9 +319,8 @@ class Engine:
         request.joined = self._step
         request.base = request.input_tokens + request.generated - 1
         left = request.output_tokens - request.generated
-        block = self.limits.block_size
-        request.residue = (self._step - request.base) % block
-        self._grows[request.residue] += 1
+        request.full_at = self._step - request.base
+        self._growth.count(request.full_at, 1)
         self._kv_read += request.base
         self._decoding += 1
         heappush(self._ends, (self._step + left, request.order, request))
@@ -355,27 +347,28 @@ class Engine:
     def _leave(self, request: Request) -> None:
         """Out of the batch, its blocks free."""
         del self.running[request.order]
-        block = self.limits.block_size
         if request.joined >= 0:
             grown = self._step - request.joined
             tokens = request.base + grown
             request.generated += grown
-            self._grows[request.residue] -= 1
+            self._growth.count(request.full_at, -1)
             self._kv_read -= tokens
             self._decoding -= 1
         else:
             tokens = request.input_tokens + request.generated
             if self._partial is request:
                 self._partial = None
-        self.free_blocks += -(-tokens // block) - request.shared_blocks
+        freed = self._held(request, tokens) - request.shared_blocks
+        self.free_blocks += freed
+        if self._prefixes.begun:
+            self._prefixes.freed(freed)
         if request.shared_blocks:
             self.free_blocks += self._prefixes.release(self._shareable(request))
         request.order = request.joined = -1
 
     def _make_room(self) -> int:
         """Put the youngest back until the rest can grow by this step; returns the blocks it takes."""
-        place = self._step % self.limits.block_size
-        while self._grows[place] > self.free_blocks:
+        while self._growth.at(self._step) > self.free_blocks:
             youngest = self.running[next(reversed(self.running))]
             decoded = youngest.joined >= 0
             self._leave(youngest)
@@ -384,4 +377,4 @@ class Engine:
             youngest.preemptions += 1
             self.preemptions += 1
             self.waiting.appendleft(youngest)
-        return self._grows[place]
+        return self._growth.at(self._step)

@@ -15,6 +15,7 @@ from typing import Final
 from plimsoll.control.situation import Replica, ReplicaState
 from plimsoll.facts.spans import DAY_S
 from plimsoll.simulate.engine import Engine
+from plimsoll.simulate.prefixes import PREFIX_BLOCK
 from plimsoll.simulate.request import Request
 from plimsoll.simulate.tuning import Try
 from plimsoll.simulate.world import Site, World
@@ -58,6 +59,8 @@ class Estate:
     world: World
     histograms: bool = True
     """Whether anybody reads the engines' histograms."""
+    prefix_tokens: int = PREFIX_BLOCK
+    """What an id of a request's prefix stands for."""
     told_each: list[int] = field(init=False)
     """Replicas that are asked for, by set."""
     sites: tuple[Site, ...] = field(init=False)
@@ -251,7 +254,7 @@ class Estate:
         kind = self.sites[site]
         if tried and self._try is not None:
             kind = self.world.varied(self._try.variant, site)
-        engine = Engine(kind.times, kind.limits, histograms=self.histograms)
+        engine = Engine(kind.times, kind.limits, histograms=self.histograms, prefix_tokens=self.prefix_tokens)
         self.engines.append(engine)
         self.engines_each[site].append(engine)
         return engine

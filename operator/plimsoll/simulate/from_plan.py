@@ -158,7 +158,13 @@ class _Given:
     def played(self, chosen: PlanSet, slot: Slot, budget: Budgeted, *, stands_by: bool = False) -> Played:
         """One set as it is simulated, with what the budget leaves it."""
         task, claim = self.task, claim_of(chosen)
-        limits = limits_of(chosen, steps_ahead=steps_ahead(task, slot.gpu))
+        limits = limits_of(
+            chosen,
+            model=task.model,
+            gpu=slot.gpu,
+            engine=task.engine,
+            steps_ahead=steps_ahead(task, slot.gpu),
+        )
         return Played(
             gpu=str(chosen.hardware),
             layout=str(chosen.layout),

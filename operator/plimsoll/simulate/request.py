@@ -17,6 +17,7 @@ class Request:
         "computed",
         "finished_at",
         "first_at",
+        "full_at",
         "generated",
         "input_tokens",
         "joined",
@@ -27,7 +28,6 @@ class Request:
         "outside",
         "preemptions",
         "prefix",
-        "residue",
         "shared_blocks",
     )
 
@@ -56,7 +56,8 @@ class Request:
         """The step it joined the decoding batch after; -1 while its prompt is computed."""
         self.base = 0
         """Cached tokens when it joined."""
-        self.residue = 0
+        self.full_at = 0
+        """A step, modulo the size of blocks, before which all its blocks are full."""
         self.left = 0
         """Prompt tokens still to be computed."""
         self.computed = 0

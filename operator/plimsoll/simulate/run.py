@@ -49,7 +49,7 @@ class Run:
         self.policy = policy
         self.least = least
         self.most = world.hardware.most if most is None else most
-        self.estate = Estate(world, histograms=policy.histograms)
+        self.estate = Estate(world, histograms=policy.histograms, prefix_tokens=arrivals.prefix_tokens)
         self.estate.begin(min(max(initial, least), self.most))
         self.tally = Tally(world.slo, arrivals.span_s, spending=Spending(least=least))
         self._wake = wake

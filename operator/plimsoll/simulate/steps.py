@@ -6,6 +6,7 @@ and one table over the number of sequences that decode (a mixture of experts rea
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -14,10 +15,12 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu, Vendor
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.task import Task
+from plimsoll.planning.memory.kv_rules import cache_plan
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.speed.performance import Replica
 from plimsoll.planning.speed.rates import Rates, committed_rates
 from plimsoll.planning.speed.roofline import TimeCost, decode_step, prompt
+from plimsoll.simulate.tables import Tables
 
 BELIEF_IS_OFF: Final = 0.2
 """How far the world's constants may be from the planner's, either way."""
@@ -46,6 +49,17 @@ class StepTimes:
     """The same for each of its prompt tokens."""
     request_beside: float = 0.0
     """The same for each request that runs beside it."""
+    stages: int = 1
+    """Of the pipeline. A prompt passes through all of them, and delays the others by one stage only."""
+
+    def outside(self, tokens: int, cached: int, *, beside: int) -> float:
+        """Seconds of a request before its first token in which no other waits, where so many tokens of its prompt were in the cache."""
+        found = self.request + self.request_token * tokens + self.request_beside * beside
+        if self.stages == 1:
+            return found
+        fresh = tokens - cached
+        stage = self.chunk + fresh * (self.prompt_token + self.seen_token * (cached + fresh / 2))
+        return found + (self.stages - 1) * stage
 
     def scaled(self, *, steps: float, cache: float, prompts: float, beside: float) -> StepTimes:
         """Each kind of time by a factor of its own."""
@@ -78,10 +92,21 @@ class Limits:
     prefix_caching: bool = True
     steps_ahead: bool = False
     """Each step is chosen while the one before it runs, so a request that comes meanwhile waits for both."""
+    mixed: Tables | None = None
+    """What a request holds of the pool, where that is not one table of such blocks."""
 
     @property
     def kv_tokens(self) -> int:
+        """As the engine tells it; where layers mix, a request of so many tokens holds more than the pool."""
         return self.blocks * self.block_size
+
+    @property
+    def tables(self) -> Tables:
+        return self.mixed or Tables((self.block_size,))
+
+    def blocks_for(self, tokens: int) -> int:
+        """Blocks that a request holds at such a length."""
+        return self.tables.held(tokens, tokens)
 
 
 def step_times(
@@ -101,38 +126,49 @@ def step_times(
     def prefill(tokens: float, before: float) -> float:
         return rates.of(prompt(work, tokens, before))
 
-    typical = float(max(1, prompt_tokens))
+    typical, stages = float(max(1, prompt_tokens)), work.layout.pipeline
     chunk = prefill(0.0, 0.0)
     seen = (prefill(typical, typical) - prefill(typical, 0.0)) / typical**2
     return StepTimes(
         decode=(0.0, *(step(running, 0.0) for running in range(1, most + 1))),
         kv_token=max(0.0, step(1.0, context) - step(1.0, 0.0)) / context,
-        chunk=chunk,
-        prompt_token=max(0.0, prefill(typical, 0.0) - chunk - seen * typical**2 / 2) / typical,
-        seen_token=seen,
+        chunk=chunk / stages,
+        prompt_token=max(0.0, prefill(typical, 0.0) - chunk - seen * typical**2 / 2) / typical / stages,
+        seen_token=seen / stages,
         request=rates.of({TimeCost.REQUEST: 1.0}),
         request_token=rates.of({TimeCost.REQUEST_TOKEN: 1.0}),
         request_beside=rates.of({TimeCost.REQUEST_BESIDE: 1.0}),
+        stages=stages,
     )
 
 
-def limits_of(chosen: PlanSet, *, steps_ahead: bool) -> Limits:
+def limits_of(
+    chosen: PlanSet, *, model: ModelFacts, gpu: Gpu, engine: EngineFacts, steps_ahead: bool
+) -> Limits:
     """What a set's ledger and settings come to; a replica of several data-parallel ranks is one pool here."""
     capacity, settings, ranks = chosen.ledger.capacity, chosen.settings, chosen.layout.data
     if capacity is None:
         raise ValueError(f"{chosen.layout} on {chosen.hardware} leaves no cache, so no request could run")
-    blocks = max(1, round(capacity.blocks.mid)) * ranks
-    return Limits(
-        blocks=blocks,
+    blocks = max(1, round(capacity.blocks.mid))
+    plan = cache_plan(model.architecture, gpu=gpu, layout=chosen.layout, engine=engine, settings=settings)
+    tables = Tables.of(plan)
+    limits = Limits(
+        blocks=blocks * ranks,
         block_size=capacity.block_size,
         max_num_seqs=settings.max_num_seqs * ranks,
-        max_num_batched_tokens=max(settings.max_num_batched_tokens, settings.max_num_seqs) * ranks,
-        max_model_len=min(settings.max_model_len, blocks // ranks * capacity.block_size),
-        watermark_blocks=blocks * settings.watermark_permille // 1000,
+        # Each stage of a pipeline has a step of its own under way.
+        max_num_batched_tokens=max(settings.max_num_batched_tokens, settings.max_num_seqs)
+        * ranks
+        * chosen.layout.pipeline,
+        max_model_len=settings.max_model_len,
+        watermark_blocks=blocks * ranks * settings.watermark_permille // 1000,
         max_queued=settings.max_queued_requests,
-        prefix_caching=settings.prefix_caching,
+        prefix_caching=settings.prefix_caching and bool(tables.growing),
         steps_ahead=steps_ahead,
+        mixed=None if tables.only == capacity.block_size else tables,
     )
+    longest = bisect_right(range(limits.max_model_len + 1), blocks, key=limits.blocks_for) - 1
+    return replace(limits, max_model_len=longest)
 
 
 def steps_ahead(task: Task, gpu: Gpu) -> bool:
@@ -179,7 +215,7 @@ def drawn(times: StepTimes, limits: Limits, random: Random) -> tuple[StepTimes, 
 
     steps, cache, prompts, beside = (factor(BELIEF_IS_OFF) for _ in range(4))
     world = times.scaled(steps=steps, cache=cache, prompts=prompts, beside=beside)
-    longest = -(-limits.max_model_len // limits.block_size)
+    longest = limits.blocks_for(limits.max_model_len)
     blocks = max(longest, round(limits.blocks * factor(POOL_IS_OFF)))
     kept = limits.watermark_blocks * blocks // limits.blocks
     return world, replace(limits, blocks=blocks, watermark_blocks=kept)

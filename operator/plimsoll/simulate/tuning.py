@@ -77,7 +77,9 @@ class PlannedSet:
         chosen = self.planned
         for setting, value in sorted(settings.items()):
             chosen = changed(chosen, setting, value, engine=self.engine, version=self.version)
-        limits = limits_of(chosen, steps_ahead=self.steps_ahead)
+        limits = limits_of(
+            chosen, model=self.model, gpu=self.gpu, engine=self.facts, steps_ahead=self.steps_ahead
+        )
         times = believed(chosen, model=self.model, gpu=self.gpu, engine=self.facts, limits=limits)
         return Variant(times=times, limits=limits, capacity=capacity_of(chosen))
 
