@@ -285,6 +285,21 @@ def test_replicas_load_the_commit_that_was_planned_with():
     assert revision.name == frozen(resource(), chosen=entry()).name
 
 
+def test_replicas_that_only_read_a_claim_load_the_commit_that_is_there_unless_the_user_names_one():
+    """It was put there before the hub's newest one was pushed, and pods that may not write cannot bring that."""
+    newest = replace(resolved("Qwen/Qwen3-8B"), revision="abc123")
+    kept = {"weights": {"claim": {"name": "kept", "readOnly": True}}}
+    words = {}
+    for named in (None, "v1"):
+        model = {"source": "Qwen/Qwen3-8B", "revision": named}
+        asked = resource(model=model, storage=kept)
+        revision = freeze(asked, entry(), facts=FACTS, config=config(), model=newest)
+        words[named] = engine_of(revision.leader)["args"]
+    assert "hf://Qwen/Qwen3-8B" in words[None]
+    assert "--revision" not in words[None]
+    assert "hf://Qwen/Qwen3-8B#v1" in words["v1"]
+
+
 def test_without_the_model_s_facts_its_size_follows_from_the_ledger():
     chosen = entry(devices=2)
     term = Term(name="weights", bytes=Interval.exact(8e9), formula="", inputs={}, certainty=Certainty.EXACT)

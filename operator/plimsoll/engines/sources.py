@@ -81,9 +81,7 @@ def fetched_first(spec: LLMDeploymentSpec) -> tuple[str, ...]:
     """
     weights = spec.storage.weights
     mounted = weights is not None and weights.image is not None
-    keeps = not mounted and not (
-        weights is not None and weights.claim is not None and weights.claim.read_only
-    )
+    keeps = not mounted and not (weights is not None and weights.is_read_only)
     draft = spec.speculative.revision if spec.speculative is not None else None
     revisions = {"model": spec.model.revision, "draft": draft}
     found = []

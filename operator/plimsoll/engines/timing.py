@@ -32,9 +32,7 @@ TAIL: Final = 4
 def reads_from(spec: LLMDeploymentSpec) -> str:
     """Where the weights are read from when a pod starts: hub, volume or node."""
     weights = spec.storage.weights
-    if spec.model.scheme == "pvc" or (
-        weights is not None and weights.claim is not None and weights.claim.read_only
-    ):
+    if spec.model.scheme == "pvc" or (weights is not None and weights.is_read_only):
         return "volume"
     if spec.model.scheme in ("oci", "path") or (weights is not None and weights.image is not None):
         return "node"

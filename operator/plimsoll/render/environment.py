@@ -107,8 +107,7 @@ def from_secret(secret: SecretKey) -> dict[str, Any]:
 
 def _is_offline(spec: LLMDeploymentSpec, network: Network) -> bool:
     weights = spec.storage.weights
-    kept = weights is not None and weights.claim is not None and bool(weights.claim.read_only)
-    return bool(network.offline) or kept
+    return bool(network.offline) or (weights is not None and weights.is_read_only)
 
 
 def _threads(chosen: PlanSet) -> dict[str, str]:

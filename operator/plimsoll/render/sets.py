@@ -182,12 +182,14 @@ def _workload(spec: LLMDeploymentSpec, chosen: PlanSet) -> Workload:
 
 def _at_known_commit(spec: LLMDeploymentSpec, model: ModelFacts | None) -> LLMDeploymentSpec:
     """The spec with the model's revision set to the commit that was planned with, so that all replicas load the same one, whatever is
-    pushed meanwhile."""
+    pushed meanwhile. A claim that pods only read has the commit that somebody put there, which the hub's newest need not be."""
+    weights = spec.storage.weights
     if (
         model is None
         or model.revision is None
         or spec.model.revision is not None
         or spec.model.scheme != "hf"
+        or (weights is not None and weights.is_read_only)
     ):
         return spec
     return spec.model_copy(update={"model": spec.model.model_copy(update={"revision": model.revision})})

@@ -111,7 +111,7 @@ def _kept(spec: LLMDeploymentSpec, chosen: PlanSet, deployment: str, weight_byte
             scratch if cache is None else _volume_source(cache, "cache", deployment, COMPILED_BYTES, scratch)
         )
         yield _mounted("cache", source, CACHE, **_part(cache))
-    elif cache is None and not _is_read_only(weights):
+    elif cache is None and not (weights is not None and weights.is_read_only):
         source = scratch if weights is None else _volume_source(weights, "weights", deployment, size, scratch)
         yield _mounted("weights", source, CACHE, **_part(weights))
     else:
@@ -158,10 +158,6 @@ def _weights_size(weight_bytes: int) -> int:
     """Bytes for a model, a part of it that was left by a broken download, and caches, in whole GiB, so that a slightly different size
     changes nothing."""
     return -(-(weight_bytes * 6 // 5 + COMPILED_BYTES) // 2**30) * 2**30
-
-
-def _is_read_only(volume: Volume | None) -> bool:
-    return volume is not None and volume.claim is not None and bool(volume.claim.read_only)
 
 
 def _part(volume: Volume | None) -> dict[str, Any]:

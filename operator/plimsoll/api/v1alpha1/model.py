@@ -167,6 +167,11 @@ class Volume(ApiModel):
     claim_template: ClaimTemplate | None = field("A claim made for this deployment.")
     image: ImageVolume | None = field("An OCI image with the model in it.")
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is a claim that pods only read, so that what they find there others have put there."""
+        return self.claim is not None and bool(self.claim.read_only)
+
 
 class Storage(ApiModel):
     """Where weights and compile caches live."""
