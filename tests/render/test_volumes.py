@@ -132,6 +132,20 @@ def test_weights_that_cannot_be_written_are_never_asked_of_a_hub(said, offline):
     assert variables(frozen(resource(**said), chosen=entry()).leader).get("HF_HUB_OFFLINE") == offline
 
 
+@pytest.mark.parametrize("cache", [None, {"claim": {"name": "c", "readOnly": True}}])
+def test_code_of_a_model_that_pods_only_read_is_copied_to_where_they_may_write(cache):
+    """transformers copies it below HF_HOME otherwise, which is on the claim."""
+    asked = resource(
+        model={"source": "acme/odd", "trustRemoteCode": True},
+        **storage({"claim": {"name": "kept", "readOnly": True}}, cache),
+    )
+    pod = frozen(asked, chosen=entry()).leader
+    folder = variables(pod)["HF_MODULES_CACHE"]
+    within = [one for one in engine_of(pod)["volumeMounts"] if folder.startswith(f"{one['mountPath']}/")]
+    assert [one.get("readOnly", False) for one in within] == [False]
+    assert "HF_MODULES_CACHE" not in variables(frozen(resource(), chosen=entry()).leader)
+
+
 def test_every_folder_that_the_engine_is_told_to_write_into_is_a_mount_that_it_may_write():
     pod = frozen(resource(), chosen=entry()).leader
     writable = [one["mountPath"] for one in engine_of(pod)["volumeMounts"] if not one.get("readOnly")]

@@ -35,6 +35,8 @@ _WRITABLE: Final = {
     "NUMBA_CACHE_DIR": f"{CACHES}/numba",
     "CUDA_CACHE_PATH": f"{CACHES}/cuda",
 }
+_MODULES: Final = {"HF_MODULES_CACHE": f"{HOME}/modules"}
+"""Where code of a model is copied to before it is run, also that of a model in a folder. By itself that is below HF_HOME."""
 
 
 def environment(
@@ -49,6 +51,7 @@ def environment(
     """The variables, sorted by name. The kubelet expands $(NAME) only of variables that come before, and PLIMSOLL_GROUP does so by its name."""
     values = {
         **_WRITABLE,
+        **(_MODULES if _only_reads(spec) else {}),
         **outside(network),
         "VLLM_ENGINE_READY_TIMEOUT_S": str(start_seconds),
         **(_threads(chosen) if chosen.hardware.vendor == "cpu" else {}),
@@ -106,8 +109,12 @@ def from_secret(secret: SecretKey) -> dict[str, Any]:
 
 
 def _is_offline(spec: LLMDeploymentSpec, network: Network) -> bool:
-    weights = spec.storage.weights
-    return bool(network.offline) or (weights is not None and weights.is_read_only)
+    return bool(network.offline) or _only_reads(spec)
+
+
+def _only_reads(spec: LLMDeploymentSpec) -> bool:
+    """Whether the folder of what is fetched from hubs cannot be written."""
+    return spec.storage.weights is not None and spec.storage.weights.is_read_only
 
 
 def _threads(chosen: PlanSet) -> dict[str, str]:
