@@ -134,7 +134,7 @@ class PodResources:
     """Includes /dev/shm, which counts against it."""
     shm_bytes: int
     disk_bytes: int
-    """Weights and compile caches; 0 where a volume of the user's holds them."""
+    """What is fetched, and compile caches; 0 where volumes of the user's hold what is fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

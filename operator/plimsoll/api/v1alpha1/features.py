@@ -1,6 +1,6 @@
 """Optional abilities of a served model: adapters, speculation, media, tools, templates, long context."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -19,6 +19,7 @@ def _whole(value: object) -> object:
 LoraRank = Annotated[Literal[1, 8, 16, 32, 64, 128, 256, 320, 512], BeforeValidator(_whole)]
 Factor = Annotated[str, Field(max_length=16, pattern=r"^[1-9][0-9]{0,8}(\.[0-9]{1,6})?$")]
 MediaCount = Annotated[Int, Field(ge=0, le=999)]
+MOST_ADAPTERS: Final = 64
 
 
 class Adapter(ApiModel):
@@ -52,7 +53,7 @@ class Adapters(ApiModel):
         ),
     )
 
-    items: tuple[Adapter, ...] = listing("The adapters.", most=64, keys=("name",))
+    items: tuple[Adapter, ...] = listing("The adapters.", most=MOST_ADAPTERS, keys=("name",))
     runtime_loading: Bool | None = field(
         "Change adapters while the engine runs, without a restart; by the supervisor (runtime.enabled of the "
         "admin's config). The first adapter on a claim (pvc://), and the last, still make a new set. Absent: false."

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from plimsoll.api.base import ApiModel, Bool, Decimal, Int, Percent, Tokens, field, listing
+from plimsoll.api.v1alpha1.features import MOST_ADAPTERS
 
 Timestamp = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
 Short = Annotated[str, Field(max_length=63)]
@@ -231,7 +232,7 @@ class LLMDeploymentStatus(ApiModel):
     endpoint: Endpoint | None = field("Where the API answers.")
     engine: EngineStatus | None = field("The engine in use.")
     progress: Progress | None = field("Start-up of the slowest replica.")
-    adapters: tuple[AdapterStatus, ...] = listing("LoRA adapters.", most=64, keys=("name",))
+    adapters: tuple[AdapterStatus, ...] = listing("LoRA adapters.", most=MOST_ADAPTERS, keys=("name",))
     observed: ObservedWorkload | None = field("Traffic as measured.")
     accuracy: Accuracy | None = field("Predicted against measured.")
     ramp: RampStatus | None = field("The last ramp that was handed in.")

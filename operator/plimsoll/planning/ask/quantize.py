@@ -86,7 +86,12 @@ def as_served(
         )
         return model, (_error("QuantizationNeedsCheckpoint", message, method, "a quantized checkpoint"),)
     architecture = replace(model.architecture, quantization=online)
-    weights = replace(weights_from_architecture(architecture), certainty=Certainty.CALIBRATED)
+    weights = replace(
+        weights_from_architecture(architecture),
+        # What is fetched is the checkpoint as it is.
+        stored=model.weights.on_storage,
+        certainty=Certainty.CALIBRATED,
+    )
     return replace(model, architecture=architecture, weights=weights, digest=f"{model.digest}-{method}"), ()
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from plimsoll.api.quantity import format_gib
-from plimsoll.api.v1alpha1.source import FETCHED
+from plimsoll.api.v1alpha1.features import MOST_ADAPTERS
+from plimsoll.api.v1alpha1.model import Volume
+from plimsoll.api.v1alpha1.source import FETCHED, scheme_of
 from plimsoll.facts.gpus import GIB, Vendor
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import explained
@@ -30,7 +32,7 @@ QUEUE_BYTES: Final = 160 * 2**20
 CACHES: Final = 10 * GIB
 """Disk for compiled kernels, graphs and tokenizer files."""
 ADAPTER_BYTES: Final = 256 * 2**20
-"""Host memory of one LoRA adapter."""
+"""Bytes of one LoRA adapter, in host memory and on disk."""
 MOST_SHARED_GIB: Final = 16
 STEP: Final = 256 * 2**20
 """Bytes to whose multiples resources are rounded up, so that small changes of a model change no pod."""
@@ -47,9 +49,9 @@ def pod_resources(
     adapters = settings.lora.max_cpu_loras * ADAPTER_BYTES if settings.lora is not None else 0
     memory = _whole(BASE_MEMORY + MEMORY_EACH * workers + loading + shm + offload + adapters)
     cores = BASE_CORES + CORES_EACH * workers
-    scratch = spec.storage.weights is None or spec.storage.weights.empty_dir is not None
-    fetched = model.weights.total * 11 // 10 if spec.model.scheme in FETCHED else 0
-    disk = _whole(fetched + CACHES) if scratch else 0
+    fetched = _fetched(task)
+    scratch = _ends(spec.storage.weights) or bool(fetched)
+    disk = _whole(sum(fetched.values()) * 11 // 10 + CACHES) if scratch else 0
     if slot.gpu.vendor is Vendor.CPU:
         size = cpu_size(task, slot)
         cores, memory = size.cores, _whole(size.memory_bytes + shm)
@@ -85,12 +87,42 @@ def pod_resources(
         _value(
             "disk_bytes",
             format_gib(disk),
-            ("1.1 x weights + caches" if fetched else "caches")
+            ("1.1 x what is fetched + caches" if fetched else "caches")
             if scratch
             else "0: a volume holds the weights",
-            {"weights": format_gib(model.weights.total), "caches": format_gib(CACHES)},
+            {**{what: format_gib(size) for what, size in fetched.items()}, "caches": format_gib(CACHES)},
         ),
     )
+
+
+def _fetched(task: Task) -> dict[str, int]:
+    """Bytes that are fetched onto volumes that end with the pod, by what they are: as they are stored, which is more than a model that is
+    quantized while it is loaded takes in memory."""
+    spec, adapters = task.intent.spec, task.intent.spec.adapters
+    draft = spec.speculative.model if spec.speculative is not None else None
+    weights, cache = spec.storage.weights, spec.storage.cache
+    in_image = weights is not None and weights.image is not None
+    # Caches are beside the weights, unless these can only be read.
+    beside = cache is None and not in_image and not (weights is not None and weights.is_read_only)
+    caches_end = _ends(weights if beside else cache)
+    found = {}
+    if caches_end if in_image else _ends(weights):
+        if spec.model.scheme in FETCHED and not in_image:
+            found["weights"] = task.model.weights.on_storage
+        if task.draft is not None and draft is not None and scheme_of(draft) in FETCHED:
+            found["draft"] = task.draft.weights.on_storage
+        if adapters is not None and not adapters.runtime_loading:
+            count = sum(scheme_of(item.source) in FETCHED for item in adapters.items)
+            found["adapters"] = count * ADAPTER_BYTES
+    if adapters is not None and adapters.runtime_loading and caches_end:
+        # The list may grow while pods run, and their volumes do not.
+        found["adapters"] = MOST_ADAPTERS * ADAPTER_BYTES
+    return {what: size for what, size in found.items() if size}
+
+
+def _ends(volume: Volume | None) -> bool:
+    """Whether a volume ends with the pod."""
+    return volume is None or volume.empty_dir is not None
 
 
 def _shared(layout: Layout, workers: int) -> int:
