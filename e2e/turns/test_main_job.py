@@ -38,6 +38,24 @@ def test_what_serves_is_left_alone_also_by_an_operator_that_starts(operator: Ope
     assert writes > 0
 
 
+def test_what_was_scaled_while_no_operator_ran_is_put_back_once_one_starts(
+    operator: Operator, desk: Desk
+) -> None:
+    desk.apply()
+    assert desk.says("Ready", "True", "Serving")
+    (name,) = desk.deployments()
+    operator.stop()
+    desk.cluster.kubectl("-n", desk.namespace, "scale", "deployment", name, "--replicas=0")
+    assert desk.deployments() == {name: 0}
+    operator.start()
+    assert eventually(lambda: desk.deployments() == {name: 1})
+    assert operator.rests()
+    operator.restart()
+    assert eventually(lambda: operator.metric("plimsoll_turns_total") > 0)
+    assert operator.rests()
+    assert operator.writes() == 0, "the number is nobody else's any more"
+
+
 def test_it_is_scaled_by_the_scale_subresource(desk: Desk) -> None:
     desk.apply()
     assert desk.says("Ready", "True", "Serving")

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll import names
 from plimsoll.kube.door import Object
-from plimsoll.kube.kinds import DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET, Kind
+from plimsoll.kube.kinds import DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET, WORKLOADS, Kind
 from plimsoll.kube.refused import refused_pods
 from plimsoll.kube.times import seconds
 from plimsoll.objects import Ref
@@ -83,7 +83,7 @@ def read_child(kind: Kind, item: Object, *, clean: bool | None = None) -> Child 
         holder=f"{controller['kind']} {controller['name']}" if controller and not ours else "",
         hash=annotations.get(names.ANNOTATION_HASH, ""),
         mark=_mark(metadata, labels, annotations),
-        clean=_untouched(metadata) if clean is None else clean,
+        clean=_untouched(kind, metadata) if clean is None else clean,
         leaving="deletionTimestamp" in metadata,
         created=seconds(metadata.get("creationTimestamp")),
         set=sys.intern(labels.get(names.LABEL_SET, "")),
@@ -149,8 +149,19 @@ def _added(fields: Mapping[str, Any], ours: Mapping[str, Any]) -> Object:
     return found
 
 
-def _untouched(metadata: Object) -> bool:
-    return not _others(metadata)
+def _untouched(kind: Kind, metadata: Object) -> bool:
+    return not _others(metadata) and not (kind in WORKLOADS and _scaled(metadata))
+
+
+def _scaled(metadata: Object) -> bool:
+    """Whether somebody has changed the number of replicas since we applied it, which is ours no longer then. Who did, as through /scale, need
+    not be seen: a scaling to nothing leaves no entry, and an HPA's bears the name of Kubernetes' controllers."""
+    return any(
+        "f:replicas" not in spec
+        for one in metadata.get("managedFields") or ()
+        if one.get("manager") == names.MANAGER_CHILDREN and one.get("operation") == "Apply"
+        if (spec := (one.get("fieldsV1") or {}).get("f:spec"))
+    )
 
 
 def _others(metadata: Object) -> list[Object]:
