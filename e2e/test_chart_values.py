@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,35 @@ from plimsoll.api.config import OperatorConfig
 NODES: dict[str, Any] = {"name": "a", "maxNodes": 1, "gpuProduct": "H100", "gpusPerNode": 8}
 
 
+COLLIDING: dict[str, Any] = {
+    "commonLabels": {"team": "a", "release": "a"},
+    "podLabels": {"team": "b"},
+    "podAnnotations": {"checksum/config": "b"},
+    "metrics": {part: {"enabled": True, "labels": {"release": "b"}} for part in ("podMonitor", "rules", "dashboards")},
+}  # fmt: skip
+
+
+class OfUniqueKeys(yaml.SafeLoader):
+    """Refuses a key that a map has twice, as Flux does; helm itself takes the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"a key is there twice: {keys}"
+        return super().construct_mapping(node, deep)
+
+
+def strictly(text: str) -> list[dict[str, Any]]:
+    return [one for one in yaml.load_all(text, OfUniqueKeys) if one]
+
+
+def written(values: dict[str, Any], folder: Path) -> Path:
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    return file
+
+
 def templated(config: dict[str, Any], folder: Path) -> str:
-    values = folder / "values.yaml"
-    values.write_text(yaml.safe_dump({"config": config}))
-    return rendered(values)
+    return rendered(written({"config": config}, folder))
 
 
 @pytest.mark.parametrize(
@@ -83,3 +109,61 @@ def test_helm_takes_the_ready_sets_of_values_and_the_sample_of_an_admin(tmp_path
     root = Path(__file__).parents[1]
     fleet = yaml.safe_load((root / "examples/fleet.yaml").read_text())
     assert "kind: Deployment" in templated(fleet["config"], tmp_path)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_no_map_has_a_key_twice_whatever_labels_are_said_in_two_places(name: str, tmp_path: Path) -> None:
+    made = strictly(rendered(VALUES[name], "--values", str(written(COLLIDING, tmp_path))))
+    labels = {
+        one["kind"]: one["metadata"]["labels"]
+        for one in made
+        if one["kind"] in ("PodMonitor", "PrometheusRule")
+    }
+    assert [(one["team"], one["release"]) for one in labels.values()] == [("a", "b")] * 2
+    (operator,) = (one for one in made if one["kind"] == "Deployment")
+    pod = operator["spec"]["template"]["metadata"]
+    assert (pod["labels"]["team"], pod["labels"]["release"]) == ("b", "a")
+    assert len(pod["annotations"]["checksum/config"]) == 64
+
+
+def test_no_label_takes_the_pods_from_what_selects_them(tmp_path: Path) -> None:
+    """The schema refuses such labels; helm can be told to pass over it."""
+    theirs = dict.fromkeys(
+        ("app.kubernetes.io/name", "app.kubernetes.io/instance", "plimsoll.dev/role"), "other"
+    )
+    values = written({"commonLabels": theirs, "podLabels": theirs}, tmp_path)
+    made = yaml.safe_load_all(rendered(values, "--skip-schema-validation"))
+    (operator,) = (one for one in made if one and one["kind"] == "Deployment")
+    pod = operator["spec"]["template"]["metadata"]["labels"]
+    assert operator["spec"]["selector"]["matchLabels"].items() <= pod.items()
+    assert pod["plimsoll.dev/role"] == "operator"
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_name_that_reads_as_a_number_stays_a_text(name: str, tmp_path: Path) -> None:
+    named = {
+        "nameOverride": "4",
+        "namespaces": ["1", "on"],
+        "priorityClassName": "2",
+        "serviceAccount": {"name": "3"},
+    }
+    secrets = {"alerts": {"enabled": True, "certificateSecret": "5", "tokenSecret": "6"}}
+    values = str(written(named | secrets, tmp_path))
+    made = strictly(rendered(VALUES[name], "--values", values, namespace="7"))
+    assert {one["metadata"].get("namespace") for one in made} == {None, "7", "1", "on"}
+    objects = [one for one in made if one["kind"] != "CustomResourceDefinition"]
+    assert [found for one in objects for found in texts(one) if not isinstance(found, str)] == []
+
+
+def texts(found: Any, key: str = "") -> Iterator[Any]:
+    """What names something, and labels."""
+    if key in ("labels", "matchLabels", "annotations"):
+        yield from found.values()
+    elif key in ("name", "namespace", "secretName", "serviceAccountName", "priorityClassName"):
+        yield found
+    elif isinstance(found, dict):
+        for part, value in found.items():
+            yield from texts(value, part)
+    elif isinstance(found, list):
+        for value in found:
+            yield from texts(value)

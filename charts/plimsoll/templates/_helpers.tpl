@@ -13,8 +13,8 @@
 {{- end -}}
 
 {{- define "plimsoll.selector" -}}
-app.kubernetes.io/name: {{ include "plimsoll.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "plimsoll.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "plimsoll.labels" -}}
