@@ -1,5 +1,6 @@
 """The objects of which a deployment has one, and those of APIs that a cluster may lack."""
 
+import re
 from typing import Any
 
 import pytest
@@ -183,6 +184,14 @@ def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as
         "port": 80,
         "weight": 1,
     }
+
+
+@pytest.mark.parametrize(("drain", "timeout"), [(49_999, "99998s"), (54_000, "30h0s"), (86_399, "47h3598s")])
+def test_a_route_waits_for_the_longest_answers_in_a_duration_that_the_gateway_api_takes(drain, timeout):
+    made = routed(capabilities=frozenset({ROUTE}), rollout={"drainSeconds": drain}, **GATEWAY)["HTTPRoute"]
+    found = made["spec"]["rules"][0]["timeouts"]
+    assert found == {"request": timeout, "backendRequest": timeout}
+    assert re.fullmatch("([0-9]{1,5}(h|m|s|ms)){1,4}", timeout)
 
 
 def test_a_pool_says_of_its_picker_whatever_the_api_server_would_add():

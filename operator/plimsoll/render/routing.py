@@ -124,8 +124,13 @@ def _route(
         hostnames=gateway.hostnames,
         backend=backend,
         path=gateway.path or "/",
-        timeout=f"{gateway.timeout_seconds or WAITING_FACTOR * longest}s",
+        timeout=_duration(gateway.timeout_seconds or WAITING_FACTOR * longest),
     )
+
+
+def _duration(seconds: int) -> str:
+    """As the Gateway API has it: of each unit at most five digits."""
+    return f"{seconds}s" if seconds < 100_000 else f"{seconds // 3600}h{seconds % 3600}s"
 
 
 def _ingress(spec: LLMDeploymentSpec, owner: Owner, service: str) -> Manifest:
