@@ -49,11 +49,15 @@ def test_a_cluster_without_the_crd_is_read_all_the_same_and_says_so(api: Api):
     assert any("LLMDeployment" in note for note in cluster.notes)
 
 
-def test_resource_slices_are_read_in_the_newest_version_served(api: Api):
-    api.lists["/apis/resource.k8s.io/v1beta1/resourceslices"] = [named("s")]
+def test_resource_slices_are_read_in_the_version_in_which_claims_are_made(api: Api):
+    """Before Kubernetes 1.34 there are others, and devices of theirs could not be had."""
+    api.lists["/apis/resource.k8s.io/v1beta2/resourceslices"] = [named("old")]
+    before = read_cluster()
+    assert before.slices == ()
+    api.lists["/apis/resource.k8s.io/v1/resourceslices"] = [named("s")]
     cluster = read_cluster()
     assert [item["metadata"]["name"] for item in cluster.slices] == ["s"]
-    assert not any("resourceslices" in note for note in cluster.notes)
+    assert not any("resourceslices" in note for note in (*before.notes, *cluster.notes))
 
 
 def test_slices_that_may_not_be_listed_are_a_note_and_no_failure(api: Api):

@@ -19,7 +19,13 @@ from tests.kube import virtual
 
 MONITORS = "monitoring.coreos.com/v1"
 ROUTES = "gateway.networking.k8s.io/v1"
-KINDS = {MONITORS: "PodMonitor", ROUTES: "HTTPRoute"}
+DEVICES = "resource.k8s.io/v1"
+KINDS = {
+    MONITORS: "PodMonitor",
+    ROUTES: "HTTPRoute",
+    DEVICES: "ResourceSlice",
+    f"{DEVICES}beta2": "ResourceSlice",
+}
 
 
 class Empty:
@@ -76,6 +82,26 @@ def test_a_kind_that_comes_to_be_served_is_watched_and_told_of() -> None:
         await asyncio.sleep(LOOK_SECONDS + 1)
         assert any("httproutes" in path for path in door.watched)
         assert moves == ["moved"]
+        await sight.stop()
+
+    virtual.run(main())
+
+
+def test_devices_by_claims_are_seen_where_claims_of_them_can_be_made() -> None:
+    """Templates of claims are written in one version. Kubernetes before 1.34 serves others alone."""
+
+    async def main() -> None:
+        door = Empty()
+        door.served = {f"{DEVICES}beta2"}
+        sight = seen(door, lambda: None)
+        await sight.start()
+        await asyncio.sleep(1)
+        assert not any("resourceslices" in path for path in door.watched)
+        door.served |= {DEVICES}
+        await asyncio.sleep(LOOK_SECONDS + 1)
+        assert {path for path in door.watched if "resourceslices" in path} == {
+            f"/apis/{DEVICES}/resourceslices"
+        }
         await sight.stop()
 
     virtual.run(main())

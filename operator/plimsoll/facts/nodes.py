@@ -174,7 +174,8 @@ def _host(labels: dict[str, str], memory: int) -> tuple[Device | None, tuple[Pro
         if labels.get(label):
             message = (
                 f"label {label} is {labels[label]}, but the node offers no {resource} and no ResourceSlice: the "
-                "device plugin does not run there, or all its devices are unhealthy"
+                "device plugin does not run there, or all its devices are unhealthy, or a driver gives them by claims (DRA), which needs "
+                "Kubernetes 1.34"
             )
             return None, (Problem(ProblemReason.CONTRADICTORY_LABELS, message),)
     if labels.get(OS, "linux") != "linux":

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from plimsoll.facts.capabilities import Capabilities
 from plimsoll.kube.door import Door, Object
 from plimsoll.kube.errors import KubeError, NotFound
-from plimsoll.kube.kinds import CHILDREN, CLAIMS, CRD, SCALED_OBJECT, SLICES, Kind
+from plimsoll.kube.kinds import CHILDREN, CLAIM, CRD, SCALED_OBJECT, SLICE, Kind
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.watchers import Watched
 
 LOG: Final = logging.getLogger(__name__)
-OPTIONAL: Final = (*(kind for kind in CHILDREN if kind.optional), SCALED_OBJECT, *SLICES, *CLAIMS)
+OPTIONAL: Final = (*(kind for kind in CHILDREN if kind.optional), SCALED_OBJECT, SLICE, CLAIM)
 LOOK_SECONDS: Final = 300.0
 """Between two looks while no change of a CRD is seen, as where CRDs may not be watched."""
 SETTLE_SECONDS: Final = 2.0
@@ -57,10 +57,6 @@ class Served(Watched):
     @property
     def capabilities(self) -> Capabilities:
         return frozenset((kind.group, kind.name) for kind in self.kinds)
-
-    def first(self, kinds: Iterable[Kind]) -> Kind | None:
-        """The first of these versions that is served."""
-        return next((kind for kind in kinds if kind in self.kinds), None)
 
     def put(self, item: Object, *, as_of: int | None) -> None:
         """A CRD has changed. Those that are merely listed are nothing new, as discovery was asked at the start."""

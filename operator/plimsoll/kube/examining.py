@@ -78,7 +78,7 @@ class _Look:
 
     def slices(self) -> Objects:
         before = len(self._lister.notes)
-        found = self._lister.versions("resourceslices", "devices of DRA are not seen")
+        found = self._lister.if_served(kinds.SLICE, "devices of DRA are not seen")
         if self._lister.notes[before:]:
             self.unseen["slices"] = self._lister.notes[-1]
         return found

@@ -17,7 +17,7 @@ from plimsoll.facts.fleet import Fleet
 from plimsoll.facts.groups import Reservation
 from plimsoll.facts.inventory import Inventory
 from plimsoll.kube.door import Door, Object
-from plimsoll.kube.kinds import NODE, POD, Kind
+from plimsoll.kube.kinds import CLAIM, NODE, POD, SLICE, Kind
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.watchers import Watched
 from plimsoll.kube.watching import Sink, key_of
@@ -61,17 +61,17 @@ class FleetSeen(Watched):
         self._settling: asyncio.TimerHandle | None = None
         self._last: Inventory | None = None
 
-    def start(self, slices: Kind | None = None, claims: Kind | None = None) -> None:
-        """Watches what may be read. `slices` and `claims` are the kinds of claimed devices in the version that is served, if any."""
+    def start(self, served: Collection[Kind] = ()) -> None:
+        """Watches what may be read, devices that are had by claims where these kinds are served."""
         if not self._sees_nodes:
             return
         fleet = self.fleet
         self._watch(NODE, _FleetSink(self, self._add_node, fleet.remove_node))
         self._watch(POD, self.others, selector=OTHERS, fields=TAKING)
-        if slices is not None:
-            self._watch(slices, _FleetSink(self, fleet.add_slice, fleet.remove_slice))
-        if claims is not None:
-            self._watch(claims, _FleetSink(self, fleet.add_claim, fleet.remove_claim))
+        if SLICE in served:
+            self._watch(SLICE, _FleetSink(self, fleet.add_slice, fleet.remove_slice))
+        if CLAIM in served:
+            self._watch(CLAIM, _FleetSink(self, fleet.add_claim, fleet.remove_claim))
 
     async def synced(self) -> None:
         await super().synced()

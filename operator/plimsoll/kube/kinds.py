@@ -70,12 +70,10 @@ OURS: Final = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
 
 SCALED_OBJECT: Final = Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects", optional=True)
 AUTOSCALER: Final = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-_DRA: Final = tuple(f"resource.k8s.io/{version}" for version in ("v1", "v1beta2", "v1beta1"))
-SLICES: Final = tuple(
-    Kind(version, "ResourceSlice", "resourceslices", namespaced=False, optional=True) for version in _DRA
-)
-"""Devices that pods get by claims, the newest version first. The first one that is served is read."""
-CLAIMS: Final = tuple(Kind(version, "ResourceClaim", "resourceclaims", optional=True) for version in _DRA)
+SLICE: Final = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False, optional=True)
+"""Devices that pods get by claims. They are read in the version alone in which templates of claims are written: where Kubernetes serves
+only an older one (before 1.34), nothing could be run on what is planned on."""
+CLAIM: Final = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", optional=True)
 
 OWNER: Final = Kind(names.API_VERSION, names.KIND, names.PLURAL)
 POD: Final = Kind("v1", "Pod", "pods")

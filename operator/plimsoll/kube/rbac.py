@@ -16,7 +16,7 @@ from plimsoll import names
 from plimsoll.kube.kinds import (
     AUTOSCALER,
     CHILDREN,
-    CLAIMS,
+    CLAIM,
     CONFIG_MAP,
     CRD,
     EVENT,
@@ -27,7 +27,7 @@ from plimsoll.kube.kinds import (
     POD,
     SCALED_OBJECT,
     SECRET,
-    SLICES,
+    SLICE,
     WEBHOOKS,
     Kind,
 )
@@ -43,11 +43,11 @@ CHART_FILE: Final = "charts/plimsoll/files/rbac.yaml"
 def rules() -> dict[str, list[Rule]]:
     """Rules for kinds outside namespaces (`cluster`), in each namespace that is watched (`namespaced`), and in the operator's own (`own`)."""
     return {
-        "cluster": [*_rules([NODE, *SLICES[:1]], SEE), *_rules([CRD], SEE)],
+        "cluster": [*_rules([NODE, SLICE], SEE), *_rules([CRD], SEE)],
         "namespaced": [
             *_rules([OWNER], SEE),
             _rule(OWNER.group, [f"{OWNER.plural}/status"], ["patch"]),
-            *_rules([AUTOSCALER, SCALED_OBJECT, *CLAIMS[:1]], SEE),
+            *_rules([AUTOSCALER, SCALED_OBJECT, CLAIM], SEE),
             # The operator makes and deletes only pods that read models, and deletes pods of sets; workloads make all others. It patches
             # pods to take off the annotations that keep their nodes while they load.
             *_rules([POD], ("create", "delete", "patch", *SEE)),

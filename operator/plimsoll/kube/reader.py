@@ -17,12 +17,11 @@ from kubernetes.client.exceptions import ApiException
 from plimsoll import names
 from plimsoll.facts.capabilities import Capabilities
 from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of
-from plimsoll.kube.kinds import CHILDREN, OURS
+from plimsoll.kube.kinds import CHILDREN, CLAIM, OURS, SLICE, Kind
 
 Objects = tuple[Mapping[str, Any], ...]
 
 PAGE_ITEMS: Final = 500
-DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 SEED: Final = f"metadata.name={names.LEARNED_SEED}"
 """Field selector of the admin's ConfigMap, which need not have our label."""
 PROGRAM: Final = ["python", "-m", "plimsoll"]
@@ -67,8 +66,8 @@ def read_cluster(context: str | None = None, *, timeout_seconds: int = TIMEOUT_S
     return Cluster(
         nodes=nodes,
         pods=pods,
-        slices=lister.versions("resourceslices", "devices of DRA are not seen"),
-        claims=lister.versions("resourceclaims", "what claims take of DRA devices is not seen"),
+        slices=lister.if_served(SLICE, "devices of DRA are not seen"),
+        claims=lister.if_served(CLAIM, "what claims take of DRA devices is not seen"),
         deployments=lister.optional(
             f"/apis/{names.API_VERSION}/{names.PLURAL}",
             f"the cluster has no {names.KIND}s; apply the CRD to have them",
@@ -185,15 +184,13 @@ class Lister:
             }
         return frozenset(found)
 
-    def versions(self, plural: str, otherwise: str) -> Objects:
-        """A kind of dynamic resource allocation in the newest version that the cluster serves. Old clusters serve none, which is not noted."""
-        for version in DRA_VERSIONS:
-            try:
-                return self._pages(f"/apis/resource.k8s.io/{version}/{plural}")
-            except ApiException as error:
-                if error.status != 404:
-                    self.notes.append(f"{plural}: {error.status} {error.reason}; {otherwise}")
-                    return ()
+    def if_served(self, kind: Kind, otherwise: str) -> Objects:
+        """A kind that not every cluster serves; that one does not is not noted."""
+        try:
+            return self._pages(kind.collection())
+        except ApiException as error:
+            if error.status != 404:
+                self.notes.append(f"{kind.plural}: {error.status} {error.reason}; {otherwise}")
         return ()
 
     def _pages(self, path: str, selector: str | None = None, fields: str | None = None) -> Objects:

@@ -19,7 +19,6 @@ from plimsoll.kube.door import Door
 from plimsoll.kube.errors import KubeError
 from plimsoll.kube.facts_pods import FactsPods
 from plimsoll.kube.fleet import FleetSeen
-from plimsoll.kube.kinds import CLAIMS, SLICES
 from plimsoll.kube.pace import Pace
 from plimsoll.kube.refusals import Refusals
 from plimsoll.kube.scalers import Scalers
@@ -116,7 +115,7 @@ class Sight:
 
     def _watch(self) -> None:
         self.children.start(self._served.kinds)
-        self.fleet.start(self._served.first(SLICES), self._served.first(CLAIMS))
+        self.fleet.start(self._served.kinds)
         self.pods.start()
         self.facts_pods.start()
         self.scalers.start(self._served.kinds)

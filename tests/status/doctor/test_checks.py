@@ -59,6 +59,9 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
     "labels without GPUs": (
         {"nodes": (node(gpus=0),)}, "ContradictoryLabels", "the device plugin does not run", "device plugin",
     ),
+    "GPUs by claims on an old Kubernetes": (
+        {"nodes": (node(gpus=0),)}, "ContradictoryLabels", "by claims (DRA), which needs Kubernetes 1.34", "device plugin",
+    ),
     "a product that nobody knows": (
         {"nodes": (node(LABELS | {"nvidia.com/gpu.product": "NVIDIA-Z9"}),)}, "UnknownProduct", "NVIDIA-Z9", "nodeClasses",
     ),
