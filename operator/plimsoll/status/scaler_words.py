@@ -9,7 +9,7 @@ def set_replicas(scalers: Sequence[str], running: int) -> str:
     """Says that autoscalers scale a resource whose number of replicas Plimsoll decides, and what to do."""
     return (
         f"{_listed(scalers)} {_verb(scalers, 'scales', 'scale')} this resource, which works only while spec.replicas is "
-        f"set: set it once, e.g. to the number that runs now ({running}), and leave it out of what GitOps applies"
+        f"set: set it once, e.g. to the number that runs now ({running}), by kubectl scale, and never in what GitOps applies"
     )
 
 

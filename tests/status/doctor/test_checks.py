@@ -172,7 +172,7 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
         {"quotas": ({"metadata": {"name": "q", "namespace": "team"}, "status": {"hard": {"requests.nvidia.com/gpu": "8", "cpu": "1"}, "used": {"requests.nvidia.com/gpu": "8", "cpu": "1"}}},)},
         "QuotaUsedUp", "requests.nvidia.com/gpu 8 of 8;", "raise the quota",
     ),
-    "an autoscaler without replicas": ({"autoscalers": (scaler(),)}, "SetReplicas", "set it once", ""),
+    "an autoscaler without replicas": ({"autoscalers": (scaler(),)}, "SetReplicas", "by kubectl scale, and never in what", ""),
     "two autoscalers": (
         {"autoscalers": (scaler(), scaler("other")), "deployments": (deployment(replicas=2),)}, "SeveralWriters", "keep one", "",
     ),
