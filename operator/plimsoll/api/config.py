@@ -247,7 +247,8 @@ class AdminPreset(ApiModel):
 
 
 class NamespaceDefaults(ApiModel):
-    """Values for all deployments of a namespace that do not say otherwise."""
+    """Values for all deployments of a namespace that do not say otherwise. Of a group that a resource names, such as networking.service, what
+    the API server fills in there by the CRD's defaults (type and port) counts as said by the resource."""
 
     namespace: NamespaceGlob = Field(description="Namespace; * alone is every one. Longer matches win.")
     spec: ServingSpec = Field(
