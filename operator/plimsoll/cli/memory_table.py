@@ -71,7 +71,8 @@ class TableQuestion:
         site = Site(gpu=self.gpu, devices_per_node=case.tensor, devices=case.tensor)
         refused = first_refusal(layout, question) or refusal_on(layout, question, site, FORMAT_RULES)
         if refused is None and latents_refuse(case.kv_dtype, self.model.architecture):
-            refused = "cache-format", f"in 4 bits latents are kept as {PACKED_LATENTS} only"
+            instead = f"in 8 bits they are kept as fp8, in 4 bits as {PACKED_LATENTS} only"
+            refused = "cache-format", f"latents are kept in no {case.kv_dtype}; {instead}"
         if refused is not None:
             return Row(case=case, refused=refused, ledger=None)
         tokens, sequences = self.engine.batch_defaults(

@@ -17,6 +17,10 @@ from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 FIELD: Final = "memory.kvCacheDtype"
 PACKED_LATENTS: Final = "nvfp4_ds_mla"
 """The engine's word for a cache whose records hold latents in 4 bits together with their positions."""
+LATENT_FORMATS: Final = frozenset(
+    ["auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "fp8_inc", "fp8_ds_mla", PACKED_LATENTS]
+)
+"""Formats that some kernel of latent attention keeps, as of vLLM 0.32. The one kernel of AMD that takes fp8_e5m2 too is off by default."""
 MOST_SLOTS: Final = 8
 """The most adapters that are kept loaded where the user does not say how many."""
 ADAPTER_RANK: Final = 16
@@ -60,7 +64,7 @@ def parse_kv_dtype(word: str) -> Dtype | None:
 
 def latents_refuse(word: str, architecture: Architecture) -> bool:
     """Whether the model caches latents, and the engine cannot keep them in this format. Of formats with 4 bits it has one made for them."""
-    return word.startswith("nvfp4") and word != PACKED_LATENTS and architecture.is_latent
+    return architecture.is_latent and word not in LATENT_FORMATS
 
 
 def lora_slots(spec: LLMDeploymentSpec) -> LoraSlots | None:
