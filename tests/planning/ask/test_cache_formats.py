@@ -1,9 +1,29 @@
-"""Formats of the cache that no kernel of the engine keeps for a model: they are refused, as the engine would end at its start."""
+"""Formats of the cache by the engine's words: their bytes, and those that no kernel keeps for a model, with which the engine would not start."""
 
 import pytest
 
+from plimsoll.facts.models import lookup
+from plimsoll.planning.ask.features import parse_kv_dtype
+from plimsoll.planning.layouts.layout import Layout
+from plimsoll.planning.memory.kv import kv_bytes_per_token
 from plimsoll.planning.plan import Outcome
-from tests.planning.asking import R1, deployment, finding, planned, pool
+from tests.planning.asking import QWEN_32B, R1, deployment, finding, planned, pool
+
+
+@pytest.mark.parametrize(
+    ("word", "vector"),
+    [
+        ("fp8", 128),
+        ("fp8_e5m2", 128),
+        ("fp8_per_token_head", 132),
+        ("int8_per_token_head", 132),
+        ("int4_per_token_head", 68),
+    ],
+)
+def test_a_format_that_is_scaled_by_head_holds_a_float_for_each_vector(word, vector):
+    layers, heads = 64, 8
+    found = kv_bytes_per_token(lookup(QWEN_32B).architecture, Layout(), parse_kv_dtype(word))
+    assert found == layers * heads * 2 * vector
 
 
 @pytest.mark.parametrize("word", ["int8_per_token_head", "fp8_per_token_head", "fp8_e5m2", "turboquant_k8v4"])

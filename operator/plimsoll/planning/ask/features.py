@@ -21,6 +21,9 @@ LATENT_FORMATS: Final = frozenset(
     ["auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "fp8_inc", "fp8_ds_mla", PACKED_LATENTS]
 )
 """Formats that some kernel of latent attention keeps, as of vLLM 0.32. The one kernel of AMD that takes fp8_e5m2 too is off by default."""
+SCALED_FP8: Final = "fp8_per_token_head"
+"""The engine's word for a cache of FP8 with a scale for each token and head. It is as large as one of INT8, which always has these scales;
+plain FP8 has one scale for all."""
 MOST_SLOTS: Final = 8
 """The most adapters that are kept loaded where the user does not say how many."""
 ADAPTER_RANK: Final = 16
@@ -47,8 +50,10 @@ def kv_dtype(intent: Intent, architecture: Architecture) -> tuple[Dtype | None, 
 
 def parse_kv_dtype(word: str) -> Dtype | None:
     """The format that one of the engine's many words for it means; None for an unknown word."""
-    if word.startswith(("fp8", "int8")):
-        return Dtype.FP8 if word.startswith("fp8") else Dtype.INT8
+    if word.startswith("int8") or word == SCALED_FP8:
+        return Dtype.INT8
+    if word.startswith("fp8"):
+        return Dtype.FP8
     if word.startswith("nvfp4"):
         return Dtype.NVFP4
     if word.startswith("int4"):
