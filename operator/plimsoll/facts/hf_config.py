@@ -1,8 +1,8 @@
 """Reads a model's config.json into an `Architecture`, wherever it comes from: catalogue, folder, inline text or hub.
 
 Each question has a module under `configs/`: which kind each layer is, its mixer, its feed-forward part, the quantization, the vision
-encoder. An unknown family is read by the usual keys, and `assumed` says so. Where a value that no rule can fill in is missing (layers,
-widths, heads), the error names its key.
+encoder. An unknown family is read by the usual keys, and `assumed` says so, as it says which sizes an inner config leaves to its class's
+`defaults`. Where a value that no rule can fill in is missing (layers, widths, heads), the error names its key.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plimsoll.facts.configs.defaults import DEFAULTS
 from plimsoll.facts.dtypes import Dtype
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "text_model_config")
@@ -140,7 +141,8 @@ class Fields:
 
 
 def language_model(config: Mapping[str, object]) -> Fields:
-    """The fields of the language model, with those that only the object around it has (dtype, tying, quantization)."""
+    """The fields of the language model, with those that only the object around it has (dtype, tying, quantization), and where there is one,
+    with its class's defaults."""
     raw: Mapping[str, object] = config
     outer: dict[str, object] = {}
     while True:
@@ -158,7 +160,10 @@ def language_model(config: Mapping[str, object]) -> Fields:
         for key, value in inner.items()
         if value is not None
     }
-    return Fields({**grouped, **inherited, **own}, outer=config)
+    silent = DEFAULTS.get(str(own.get("model_type")), {}) if raw is not config else {}
+    filled = {key: value for key, value in silent.items() if key not in raw and key not in inherited}
+    sizes = [key for key, value in filled.items() if not isinstance(value, bool)]
+    return Fields({**filled, **grouped, **inherited, **own}, assumed=sizes, outer=config)
 
 
 _GROUPS = ("attn_config", "ffn_config")
