@@ -219,6 +219,23 @@ def test_a_folder_is_read_only_where_folders_may_be(folder):
         Resolver().resolve_name(str(folder))
 
 
+def test_a_folder_of_a_known_name_that_does_not_say_its_sizes_is_that_model_and_says_so(tmp_path):
+    folder = tmp_path / "Qwen3-32B"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "qwen3"}')
+    facts = Resolver(folders=True).resolve_name(str(folder))
+    assert facts.architecture == lookup("Qwen/Qwen3-32B").architecture
+    assert facts.origin.startswith("catalogue: by the last part of the path, Qwen/Qwen3-32B")
+    assert "hidden_size is missing" in facts.origin
+    (folder / "config.json").write_text("{]")
+    with pytest.raises(ModelUnknown, match="is not JSON"):
+        Resolver(folders=True).resolve_name(str(folder))
+    unknown = folder.rename(tmp_path / "nobody-knows-this")
+    (unknown / "config.json").write_text('{"model_type": "qwen3"}')
+    with pytest.raises(ModelUnknown, match="hidden_size is missing"):
+        Resolver(folders=True).resolve_name(str(unknown))
+
+
 @pytest.mark.parametrize(
     ("source", "origin"),
     [

@@ -43,6 +43,10 @@ class ModelUnknown(LookupError):
         super().__init__(f"model {source}: {reason}{WHAT_HELPS}{'; or '.join(self.helps)}")
 
 
+class ModelUnsized(ModelUnknown):
+    """The model's files are whole, but they do not say its size in a way that is known; the engine may well read them."""
+
+
 class ModelNeedsFactsPod(ModelUnknown):
     """Only a pod with the user's secret or volume may be able to read the model."""
 
@@ -108,9 +112,15 @@ class Resolver:
 
     def _path(self, path: str) -> ModelFacts:
         folder = Path(path)
-        if self._folders and folder.is_dir():
-            return facts_from_folder(folder)
         known = lookup(_last_name(path))
+        if self._folders and folder.is_dir():
+            try:
+                return facts_from_folder(folder)
+            except ModelUnsized as unsized:
+                if known is None:
+                    raise
+                named = _by_last_name(known, path)
+                return replace(named, origin=f"{named.origin} ({unsized.reason})")
         if known is not None:
             return _by_last_name(known, path)
         reason = (
@@ -221,7 +231,7 @@ def facts_of(
             else weights_from_architecture(architecture)
         )
     except ValueError as error:  # a ConfigError, or a tensor of a format nobody knows
-        raise ModelUnknown(source, str(error), ("check the model's files", INLINE)) from error
+        raise ModelUnsized(source, str(error), ("check the model's files", INLINE)) from error
     return model_facts(
         source=source, revision=revision, architecture=architecture, weights=weights, origin=origin
     )
