@@ -18,6 +18,7 @@ from plimsoll.facts.resolve import (
     Resolver,
     facts_from_folder,
 )
+from tests.facts.known_models import known
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -224,7 +225,7 @@ def test_a_folder_of_a_known_name_that_does_not_say_its_sizes_is_that_model_and_
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "qwen3"}')
     facts = Resolver(folders=True).resolve_name(str(folder))
-    assert facts.architecture == lookup("Qwen/Qwen3-32B").architecture
+    assert facts.architecture == known("Qwen/Qwen3-32B").architecture
     assert facts.origin.startswith("catalogue: by the last part of the path, Qwen/Qwen3-32B")
     assert "hidden_size is missing" in facts.origin
     (folder / "config.json").write_text("{]")

@@ -21,7 +21,7 @@ from plimsoll.facts.architecture import Architecture
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.planning import codec
-from plimsoll.planning.ask.features import latents_refuse, parse_kv_dtype
+from plimsoll.planning.ask.features import parse_kv_dtype, unkept
 from plimsoll.planning.memory.ledger import Verdict
 
 UTILIZATIONS: Final = (80, 85, 88, 90, 92, 94, 96, 98)
@@ -142,7 +142,7 @@ def _kinds(engine: EngineFacts, architecture: Architecture) -> list[str]:
     sizes = {
         parsed.bits: kind
         for kind in reversed(engine.kv_dtypes)
-        if (parsed := parse_kv_dtype(kind)) is not None and not latents_refuse(kind, architecture)
+        if (parsed := parse_kv_dtype(kind)) is not None and unkept(kind, architecture) is None
     }
     return ["auto", *(sizes[bits] for bits in sorted(sizes, reverse=True) if bits < Dtype.BFLOAT16.bits)]
 

@@ -15,7 +15,7 @@ from plimsoll.cli.ledgers import cache_report, memory_report
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.gpus import Gpu
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.ask.features import PACKED_LATENTS, latents_refuse, parse_kv_dtype
+from plimsoll.planning.ask.features import kv_word, parse_kv_dtype, unkept
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.layouts.rules import (
     FORMAT_RULES,
@@ -65,14 +65,13 @@ class TableQuestion:
         question = Question(
             architecture=self.model.architecture,
             wishes=Wishes(),
-            kv_dtype=parse_kv_dtype(case.kv_dtype),
+            kv_dtype=kv_word(case.kv_dtype, self.model.architecture),
             release=self.engine.release,
         )
         site = Site(gpu=self.gpu, devices_per_node=case.tensor, devices=case.tensor)
         refused = first_refusal(layout, question) or refusal_on(layout, question, site, FORMAT_RULES)
-        if refused is None and latents_refuse(case.kv_dtype, self.model.architecture):
-            instead = f"in 8 bits they are kept as fp8, in 4 bits as {PACKED_LATENTS} only"
-            refused = "cache-format", f"latents are kept in no {case.kv_dtype}; {instead}"
+        if refused is None and (why := unkept(case.kv_dtype, self.model.architecture)) is not None:
+            refused = "cache-format", why
         if refused is not None:
             return Row(case=case, refused=refused, ledger=None)
         tokens, sequences = self.engine.batch_defaults(

@@ -166,7 +166,39 @@ SITE_CASES = [
             (Version(0, 29), "B200-SXM", "RTX-PRO-6000", "has 12.0"),
         )
     ),
-    ("cache-format", tp(1), question(kv_dtype=Dtype.FP8), site("L4-24GB"), None, None),
+    ("cache-format", tp(1), question(kv_dtype="fp8"), site("L4-24GB"), None, None),
+    (
+        "cache-format",
+        tp(1),
+        question(kv_dtype="fp8"),
+        site("A100-SXM-80GB"),
+        site("T4-16GB"),
+        "FP8 needs compute capability 8.0",
+    ),
+    *(
+        ("cache-format", tp(1), question(arch, kv_dtype=word), site(right), site(wrong), why)
+        for arch, word, right, wrong, why in (
+            (
+                architecture([latent()]),
+                "fp8",
+                "L4-24GB",
+                "A100-SXM-80GB",
+                "latents in FP8 need compute capability 8.9",
+            ),
+            (architecture([attention(head_dim=96)]), "fp8_e5m2", "L4-24GB", "A10-24GB", "heads of 96"),
+            (None, "fp8_per_token_head", "L4-24GB", "A100-SXM-80GB", "needs compute capability 8.9"),
+            (None, "nvfp4_4over6", "B200-SXM", "H100-SXM-80GB", "on compute capability 10 only"),
+            (None, "fp8_inc", "Gaudi3", "H100-SXM-80GB", "is for Gaudi"),
+        )
+    ),
+    (
+        "cache-format",
+        tp(1),
+        question(architecture([attention(head_dim=96)]), kv_dtype="fp8", release=Version(0, 28)),
+        site("A100-SXM-80GB"),
+        None,
+        None,
+    ),
     *(
         (
             "cache-format",

@@ -14,7 +14,7 @@ from plimsoll.facts.gpus import UnknownGpu, gpu_named
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.promql import unclosed
-from plimsoll.planning.ask.features import PACKED_LATENTS, latents_refuse, parse_kv_dtype
+from plimsoll.planning.ask.features import parse_kv_dtype, unkept
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.placing.budgets import budget_of
 from plimsoll.planning.placing.placement import PRODUCT_LABELS
@@ -307,11 +307,10 @@ def _kv_dtype(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterato
             "memory.kvCacheDtype",
             asked,
         )
-    elif latents_refuse(asked, model.architecture):
+    elif (why := unkept(asked, model.architecture)) is not None:
         yield _error(
-            "KvDtypeNotOfLatents",
-            f"memory.kvCacheDtype is {asked!r}, but {model.architecture.name} caches latents, which the engine keeps in no "
-            f"such format; write fp8 or, where the engine reads it, {PACKED_LATENTS}",
+            "KvDtypeNotOfLatents" if model.architecture.is_latent else "KvDtypeNotOfModel",
+            f"memory.kvCacheDtype is {asked!r}, but {why}",
             "memory.kvCacheDtype",
             asked,
         )

@@ -11,6 +11,7 @@ from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.values import explained
+from plimsoll.planning.layouts.readable import SCALED_FP8
 from plimsoll.planning.plan import Origin, Value
 from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
 
@@ -21,9 +22,12 @@ LATENT_FORMATS: Final = frozenset(
     ["auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "fp8_inc", "fp8_ds_mla", PACKED_LATENTS]
 )
 """Formats that some kernel of latent attention keeps, as of vLLM 0.32. The one kernel of AMD that takes fp8_e5m2 too is off by default."""
-SCALED_FP8: Final = "fp8_per_token_head"
-"""The engine's word for a cache of FP8 with a scale for each token and head. It is as large as one of INT8, which always has these scales;
-plain FP8 has one scale for all."""
+PACKED_FP8: Final = "fp8_ds_mla"
+E5M2: Final = "fp8_e5m2"
+BY_HEAD: Final = "_per_token_head"
+"""How the engine's words end for caches with a scale for each token and head."""
+SCALED_E4M3: Final = frozenset(["fp8", "modelopt", "quark"])
+"""Methods of checkpoints that may bring scales for a cache of FP8, all for e4m3: the engine takes no e5m2 beside them."""
 MOST_SLOTS: Final = 8
 """The most adapters that are kept loaded where the user does not say how many."""
 ADAPTER_RANK: Final = 16
@@ -38,10 +42,10 @@ def kv_dtype(intent: Intent, architecture: Architecture) -> tuple[Dtype | None, 
     if asked is not None and asked != "auto":
         origin, source = intent.source_of(FIELD)
         return parse_kv_dtype(asked), _value(asked, "as set", origin, source)
-    own = architecture.quantization.kv_cache if architecture.quantization is not None else None
+    own = kv_word(None, architecture)
     if own is not None:
         return None, _value(
-            f"auto ({own.value})", "the checkpoint carries cache scales", Origin.MODEL, "quantization_config"
+            f"auto ({own})", "the checkpoint carries cache scales", Origin.MODEL, "quantization_config"
         )
     return None, _value(
         f"auto ({architecture.dtype.value})", "the model's own", Origin.MODEL, "the model's config"
@@ -67,9 +71,37 @@ def parse_kv_dtype(word: str) -> Dtype | None:
     return plain.get(word)
 
 
-def latents_refuse(word: str, architecture: Architecture) -> bool:
-    """Whether the model caches latents, and the engine cannot keep them in this format. Of formats with 4 bits it has one made for them."""
-    return architecture.is_latent and word not in LATENT_FORMATS
+def kv_word(asked: str | None, architecture: Architecture) -> str | None:
+    """The engine's word for the cache's format: what is asked for, else that of the checkpoint's scales; None is the model's own dtype."""
+    if asked is not None and asked != "auto":
+        return asked
+    own = architecture.quantization.kv_cache if architecture.quantization is not None else None
+    return own.value if own is not None else None
+
+
+def unkept(word: str, architecture: Architecture) -> str | None:
+    """Why no kernel keeps a cache of this model in this format, whatever the GPU (as of vLLM 0.32), and what to write; or None."""
+    if architecture.is_latent and word not in LATENT_FORMATS:
+        return (
+            f"{architecture.name} caches latents, which the engine keeps in no such format; write fp8 or, where the engine reads it, "
+            f"{PACKED_LATENTS}"
+        )
+    mixers = [layer.mixer for layer, _ in architecture.kinds]
+    picked = any(isinstance(mixer, LatentAttention) and mixer.indexer is not None for mixer in mixers)
+    if not {PACKED_FP8: picked, PACKED_LATENTS: architecture.is_latent}.get(word, True):
+        return "only latents of which a scorer picks some are packed so; write fp8"
+    quantization = architecture.quantization
+    scaled = quantization is not None and (
+        quantization.kv_cache is not None or quantization.method in SCALED_E4M3
+    )
+    if word == E5M2 and scaled:
+        return "the checkpoint may bring scales of its own, which are for e4m3; write fp8"
+    uneven = any(isinstance(mixer, Attention) and mixer.head_dim != mixer.v_head_dim for mixer in mixers)
+    if uneven and (word == E5M2 or word.endswith(BY_HEAD)):
+        return (
+            "keys and values differ in width, for which the engine has no kernel that reads this; write fp8"
+        )
+    return None
 
 
 def lora_slots(spec: LLMDeploymentSpec) -> LoraSlots | None:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Final
 
 from plimsoll.facts.gpus import GIB
-from plimsoll.planning.ask.features import kv_dtype
+from plimsoll.planning.ask.features import kv_word
 from plimsoll.planning.ask.guesses import head_in_stages
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.choice.bounds import (
@@ -189,7 +189,7 @@ def _question_of(task: Task, demand: Demand) -> Question:
         architecture=task.model.architecture,
         wishes=task.intent.wishes,
         share=task.intent.share,
-        kv_dtype=kv_dtype(task.intent, task.model.architecture)[0],
+        kv_dtype=kv_word(task.intent.spec.memory.kv_cache_dtype, task.model.architecture),
         release=task.engine.release,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         head_in_stages=head_in_stages(task.intent.spec, task.engine),

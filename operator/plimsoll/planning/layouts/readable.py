@@ -16,6 +16,18 @@ FIRST_BLACKWELL: Final = 10
 """Major compute capability of B200 and its like, which have kernels of their own for a cache of NVFP4."""
 LEAST_AMPERE: Final = (8, 0)
 """Compute capability of the first Ampere GPUs."""
+FIRST_NATIVE_FP8: Final = (8, 9)
+"""Compute capability of Ada, the first GPUs that compute in FP8. Before it only FlashInfer's kernels read a cache of FP8."""
+FP8_ON_AMPERE: Final = frozenset([64, 128, 256, 512])
+"""Widths of heads for which FlashInfer has kernels."""
+FP8_KERNELS_KNOWN: Final = Version(0, 32)
+"""From here it is known which kernels read a cache of FP8 before Ada; older versions had others too."""
+SCALED_FP8: Final = "fp8_per_token_head"
+"""The engine's word for a cache of FP8 with a scale for each token and head. It is as large as one of INT8, which always has these scales;
+plain FP8 has one scale for all."""
+GAUDI_FP8: Final = "fp8_inc"
+SEARCHED_NVFP4: Final = "nvfp4_4over6"
+"""A cache of NVFP4 whose scales are searched for, which the writer for older GPUs cannot do."""
 _LEAST_CAPABILITY: Final = {
     Dtype.FP8: (8, 0),
     Dtype.NVFP4: (8, 0),
@@ -43,17 +55,51 @@ def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:
 
 
 def unread_cache(
-    architecture: Architecture, asked: Dtype | None, release: Version | None, gpu: Gpu
+    architecture: Architecture, asked: str | None, release: Version | None, gpu: Gpu
 ) -> str | None:
-    """Why the GPU cannot read a cache of the format that is asked for, or None."""
-    if asked is not Dtype.NVFP4:
+    """Why the GPU cannot read a cache of the format that is asked for in the engine's words, or None."""
+    if asked is None:
         return None
+    if asked.startswith("nvfp4"):
+        return _unread_nvfp4(architecture, asked, release, gpu)
+    if asked == GAUDI_FP8 and gpu.vendor in (Vendor.NVIDIA, Vendor.AMD):
+        return f"a cache of {asked} is for Gaudi; {gpu.name} reads fp8"
+    return _unread_fp8(architecture, asked, release, gpu) if asked.startswith("fp8") else None
+
+
+def _unread_fp8(architecture: Architecture, asked: str, release: Version | None, gpu: Gpu) -> str | None:
+    """Why no kernel of the GPU reads a cache of FP8 (as of vLLM 0.32), or None. Before Ada none does that is compiled on the spot: those for
+    latents, for scales by head and for odd widths."""
+    level = _compute_capability(gpu)
+    if level is None or level >= FIRST_NATIVE_FP8:
+        return None
+    here = f"{gpu.name} has {gpu.compute}"
+    if asked == SCALED_FP8:
+        return f"a cache of {asked} needs compute capability 8.9; {here}"
+    known = release is None or release >= FP8_KERNELS_KNOWN
+    for layer, _ in architecture.kinds:
+        match layer.mixer:
+            case LatentAttention():
+                return f"latents in FP8 need compute capability 8.9; {here}"
+            case Attention(head_dim=size, shares_cache=False) if known:
+                if size not in FP8_ON_AMPERE:
+                    return (
+                        f"heads of {size} are read from a cache of FP8 from compute capability 8.9 on; {here}"
+                    )
+                if level < LEAST_AMPERE:
+                    return f"a cache of FP8 needs compute capability 8.0; {here}"
+    return None
+
+
+def _unread_nvfp4(architecture: Architecture, asked: str, release: Version | None, gpu: Gpu) -> str | None:
     level = _compute_capability(gpu)
     first = level is not None and level[0] == FIRST_BLACKWELL
     early = release is not None and release < NVFP4_CACHE_EVERYWHERE
     if not first and (early or level is None or level < LEAST_AMPERE):
         needed = f"{FIRST_BLACKWELL} before version {NVFP4_CACHE_EVERYWHERE}" if early else "8.0"
         return f"a cache of NVFP4 needs an NVIDIA GPU of compute capability {needed}; {gpu.name} has {gpu.compute}"
+    if asked == SEARCHED_NVFP4 and not first:
+        return f"a cache of {asked} is written on compute capability {FIRST_BLACKWELL} only; {gpu.name} has {gpu.compute}"
     return next(
         filter(None, (_unread_layer(layer.mixer, gpu, first=first) for layer, _ in architecture.kinds)), None
     )

@@ -22,7 +22,6 @@ from plimsoll.facts.architecture import (
     Mamba,
     MoeFfn,
 )
-from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
 from plimsoll.planning.layouts import readable, shards
@@ -78,8 +77,8 @@ class Question:
     """The most devices of one replica that a budget allows; None is no limit."""
     share: Fraction | None = None
     """The part of a shared device that the user asks for."""
-    kv_dtype: Dtype | None = None
-    """The cache format that the user asks for; None is the model's own."""
+    kv_dtype: str | None = None
+    """The engine's word for the cache format that the user asks for or that the checkpoint has scales for; None is the model's own dtype."""
     release: Version | None = None
     """The engine's release; None where its version names none, which then counts as a new one."""
     head_in_stages: bool = True
