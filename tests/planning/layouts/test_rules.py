@@ -324,9 +324,12 @@ def test_a_rule_of_the_devices_keeps_a_layout_on_some_and_turns_it_down_on_other
     [
         (latent(), "unless a scorer picks its tokens"),
         (replace(attention(), v_head_dim=64), "of one width; these have 128 and 64"),
+        (attention(head_dim=96), "no kernel reads heads of 96"),
     ],
 )
-def test_no_gpu_reads_a_cache_of_nvfp4_of_plain_latents_or_of_values_narrower_than_keys(mixer, words):
+def test_no_gpu_reads_a_cache_of_nvfp4_of_plain_latents_of_odd_heads_or_of_values_narrower_than_keys(
+    mixer, words
+):
     asked = question(architecture([attention(), mixer]), kv_dtype=Dtype.NVFP4)
     for gpu in ("B200-SXM", "H100-SXM-80GB", "RTX-PRO-6000"):
         refused = refusal_on(tp(1), asked, site(gpu))

@@ -18,8 +18,8 @@ LEAST_AMPERE: Final = (8, 0)
 """Compute capability of the first Ampere GPUs."""
 FIRST_NATIVE_FP8: Final = (8, 9)
 """Compute capability of Ada, the first GPUs that compute in FP8. Before it only FlashInfer's kernels read a cache of FP8."""
-FP8_ON_AMPERE: Final = frozenset([64, 128, 256, 512])
-"""Widths of heads for which FlashInfer has kernels."""
+FLASHINFER_HEADS: Final = frozenset([64, 128, 256, 512])
+"""Widths of heads for which FlashInfer has kernels. Only those read a cache of NVFP4."""
 FP8_KERNELS_KNOWN: Final = Version(0, 32)
 """From here it is known which kernels read a cache of FP8 before Ada; older versions had others too."""
 SCALED_FP8: Final = "fp8_per_token_head"
@@ -82,7 +82,7 @@ def _unread_fp8(architecture: Architecture, asked: str, release: Version | None,
             case LatentAttention():
                 return f"latents in FP8 need compute capability 8.9; {here}"
             case Attention(head_dim=size, shares_cache=False) if known:
-                if size not in FP8_ON_AMPERE:
+                if size not in FLASHINFER_HEADS:
                     return (
                         f"heads of {size} are read from a cache of FP8 from compute capability 8.9 on; {here}"
                     )
@@ -115,6 +115,8 @@ def _unread_layer(mixer: Mixer | None, gpu: Gpu, *, first: bool) -> str | None:
             return f"latent attention reads a cache of NVFP4 {only}"
         case Attention(head_dim=keys, v_head_dim=values) if keys != values:
             return f"a cache of NVFP4 holds keys and values of one width; these have {keys} and {values}"
+        case Attention(head_dim=size, shares_cache=False) if size not in FLASHINFER_HEADS:
+            return f"no kernel reads heads of {size} from a cache of NVFP4"
         case Attention(head_dim=64) if not first:
             return f"heads of 64 are read from a cache of NVFP4 {only}"
     return None
