@@ -7,12 +7,12 @@ from typing import Any
 
 from plimsoll.cli.importing.command import write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
+from plimsoll.cli.importing.metadata import write_metadata
 from plimsoll.cli.importing.pods import (
     OWN,
     REASONS,
     read_container,
     write_devices,
-    write_metadata,
     write_placement,
     write_pod,
 )

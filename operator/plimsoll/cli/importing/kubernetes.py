@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.cli.importing.draft import Draft
-from plimsoll.cli.importing.pods import write_metadata, write_pod, write_pod_labels
+from plimsoll.cli.importing.metadata import write_metadata, write_pod_labels, write_service_labels
+from plimsoll.cli.importing.pods import write_pod
 from plimsoll.cli.importing.reader import Reader
 
 WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet", "Pod", "LeaderWorkerSet")
 BESIDE = ("Service", "HorizontalPodAutoscaler")
+_WHO_REACHES = ("loadBalancerSourceRanges", "loadBalancerClass", "loadBalancerIP")
+"""What says of a Service of type LoadBalancer who reaches it, beside its annotations."""
 
 
 def write_workload(draft: Draft, document: dict[str, Any]) -> None:
@@ -46,8 +49,10 @@ def _leader(draft: Draft, spec: Reader) -> Reader:
 def write_beside(draft: Draft, document: dict[str, Any]) -> None:
     """A Service or an autoscaler that stands beside the workload."""
     root = Reader(document, "", draft)
-    kind, spec, name = root.text("kind"), root.below("spec"), root.below("metadata").text("name")
+    kind, spec, metadata = root.text("kind"), root.below("spec"), root.below("metadata")
+    name = metadata.text("name")
     if kind == "Service":
+        write_service_labels(draft, metadata)
         _service(draft, spec, name)
         return
     spec.put_least_replicas()
@@ -80,5 +85,11 @@ def _service(draft: Draft, spec: Reader, name: str | None) -> None:
     kind = spec.text("type")
     if kind:
         draft.put("networking.service.type", kind, f"Service {name}: type {kind}")
+    gone = [key for key in _WHO_REACHES if key in spec]
+    if kind == "LoadBalancer" and gone:
+        draft.warn(
+            f"Service {name} stays a LoadBalancer without its {', '.join(gone)}, which has no field: more may reach it "
+            "than do today; say who may in networking.service.annotations, or type ClusterIP"
+        )
     spec.take("selector")
     spec.leave("Plimsoll writes the Service by itself")

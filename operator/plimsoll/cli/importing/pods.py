@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll import names
 from plimsoll.cli.importing.command import Command, write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import EnvValue
@@ -260,26 +259,3 @@ def write_node_terms(draft: Draft, terms: list[Any], path: str) -> None:
                 draft.put_group("topology.nodeSelector", {str(key): str(values[0])}, what)
             else:
                 draft.lose(what, "topology has nodeSelector and gpuProducts, and neither says this")
-
-
-def write_metadata(draft: Draft, metadata: Reader) -> None:
-    """Name and namespace of an object."""
-    name, namespace = metadata.text("name"), metadata.text("namespace")
-    if name:
-        draft.name(name)
-    if namespace:
-        draft.metadata["namespace"] = namespace
-
-
-def write_pod_labels(draft: Draft, metadata: Reader) -> None:
-    """Labels and annotations of a pod template, without those that Plimsoll sets."""
-    for key, path in (("labels", "podLabels"), ("annotations", "podAnnotations")):
-        told = metadata.below(key)
-        for name in sorted(told.names()):
-            value = told.text(name) or ""
-            what = f"{told.at(name)}: {value}"
-            if name.startswith(names.OWNED_PREFIXES) or name == "pod-template-hash":
-                draft.lose(what, "Plimsoll sets it")
-            else:
-                draft.put_group(path, {name: value}, what)
-    metadata.leave("it is of the pods, and Plimsoll writes the pod by itself")

@@ -8,12 +8,12 @@ from typing import Any
 from plimsoll.cli.importing.command import Command, write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import EnvValue
+from plimsoll.cli.importing.metadata import write_metadata
 from plimsoll.cli.importing.pods import (
     OWN,
     SIZES,
     read_env,
     write_devices,
-    write_metadata,
     write_node_terms,
     write_placement,
 )
