@@ -110,6 +110,7 @@ def write_command(draft: Draft, command: Command) -> None:
         draft.facts.facts_version,
     )
     draft.said = frozenset(given.flag.name for given in line.given)
+    draft.mounts = command.mounts
     _write_image(draft, command.image)
     remaining: Remaining = {}
     for given in line.given:
@@ -117,7 +118,7 @@ def write_command(draft: Draft, command: Command) -> None:
     _write_model(draft, command, line.positionals, remaining)
     _later_wins(draft, remaining)
     environment = write_keys(draft, command.environment, remaining)
-    write_features(draft, remaining, command.mounts)
+    write_features(draft, remaining)
     _weights_place(draft, command, remaining)
     for items in remaining.values():
         for given in items:

@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.names import NAME_MAX
+
+if TYPE_CHECKING:
+    from plimsoll.cli.importing.sources import Mount
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY", re.IGNORECASE)
 _SHOWN = 160
@@ -53,6 +56,8 @@ class Draft:
         self.warnings: list[str] = []
         self.said: frozenset[str] = frozenset()
         """Flags that the command line holds, by their main spelling."""
+        self.mounts: tuple[Mount, ...] = ()
+        """Volumes in the engine's container, which say where a path of the command line comes from."""
         self.gpus: int | None = None
         """Devices that the text gives a pod, to compare with what its command uses."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from plimsoll.cli.importing.argv import Given
 from plimsoll.cli.importing.draft import Draft, ImportProblem, leaves
-from plimsoll.cli.importing.sources import Mount, model_source
+from plimsoll.cli.importing.sources import model_source
 from plimsoll.cli.importing.values import (
     BadValueError,
     compact,
@@ -38,11 +38,10 @@ _METHODS = {
 _ROPE_TYPES = ("yarn", "linear", "dynamic", "llama3", "longrope")
 
 
-def write_features(draft: Draft, remaining: Remaining, mounts: Iterable[Mount]) -> None:
+def write_features(draft: Draft, remaining: Remaining) -> None:
     """Take the flags that belong to a group out of those that remain, and write the groups."""
-    for write in (_adapters, _speculation, _media, _tools, _grammar, _rope, _kv_offload, _task):
+    for write in (_adapters, _speculation, _media, _tools, _grammar, _rope, _kv_offload, _task, _template):
         _guarded(draft, write, remaining)
-    _guarded(draft, lambda d, h: _template(d, h, tuple(mounts)), remaining)
 
 
 def _guarded(draft: Draft, write: Callable[[Draft, Remaining], None], remaining: Remaining) -> None:
@@ -107,7 +106,7 @@ def _adapters(draft: Draft, remaining: Remaining) -> None:
         for given in said:
             draft.lose(given.what, "without --enable-lora there are no adapters")
         return
-    items = [_adapter(word) for word in modules.words] if modules is not None else []
+    items = [_adapter(draft, word) for word in modules.words] if modules is not None else []
     if modules is not None:
         draft.put("adapters.items", items, modules.what)
     if enable is not None and items:
@@ -124,7 +123,7 @@ def _adapters(draft: Draft, remaining: Remaining) -> None:
             draft.put(f"adapters.{key}", integer(number.text), number.what)
 
 
-def _adapter(word: str) -> dict[str, Any]:
+def _adapter(draft: Draft, word: str) -> dict[str, Any]:
     """A word of --lora-modules as an adapter: NAME=PATH, or an object of JSON."""
     if word.startswith("{"):
         told = json_object(word)
@@ -133,7 +132,7 @@ def _adapter(word: str) -> dict[str, Any]:
         name, _, path = word.partition("=")
     if not name or not path:
         raise BadValueError(f"{word!r} names no adapter; write NAME=PATH")
-    return {"name": str(name), "source": model_source(str(path))}
+    return {"name": str(name), "source": model_source(str(path), draft.mounts)}
 
 
 def _speculation(draft: Draft, remaining: Remaining) -> None:
@@ -166,7 +165,7 @@ def write_speculation(draft: Draft, told: dict[str, Any], what: str, *, translat
     if method in ("draft", "eagle", "eagle3"):
         if not model:
             raise BadValueError(f"speculation by {name} needs a model")
-        written["model"] = model_source(str(model))
+        written["model"] = model_source(str(model), draft.mounts)
     elif model:
         left["model"] = model
     keys = {
@@ -339,14 +338,14 @@ def _task(draft: Draft, remaining: Remaining) -> None:
             draft.drop(given.what, "spec.model.task")
 
 
-def _template(draft: Draft, remaining: Remaining, mounts: tuple[Mount, ...]) -> None:
+def _template(draft: Draft, remaining: Remaining) -> None:
     given = _take(remaining, "--chat-template")
     if given is None:
         return
     if "{%" in given.text or "{{" in given.text:
         draft.put("chatTemplate.inline", given.text, given.what)
         return
-    for mount in mounts:
+    for mount in draft.mounts:
         inner = mount.inner(given.text)
         if mount.config_map is not None and inner is not None:
             key = inner or (mount.sub_path or "")

@@ -12,7 +12,7 @@ from typing import Any
 
 from plimsoll.api.quantity import format_quantity
 from plimsoll.cli.importing.argv import Given
-from plimsoll.cli.importing.draft import Draft
+from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.sources import model_source
 from plimsoll.cli.importing.values import (
     BadValueError,
@@ -48,10 +48,6 @@ def _on(given: Given) -> bool:
     return given.on
 
 
-def _source(given: Given) -> str:
-    return model_source(given.text)
-
-
 def _names(given: Given) -> list[str]:
     return list(dict.fromkeys(given.words))
 
@@ -79,7 +75,6 @@ FIELDS: Mapping[str, tuple[str, Reader]] = {
     "--served-model-name": ("model.servedNames", _names),
     "--shutdown-timeout": ("rollout.drainSeconds", _integer),
     "--tensor-parallel-size": ("topology.tensor", _integer),
-    "--tokenizer": ("model.tokenizer", _source),
     "--trust-remote-code": ("model.trustRemoteCode", _on),
     "--language-model-only": ("multimodal.textOnly", _on),
     "--allowed-media-domains": ("multimodal.allowedDomains", _names),
@@ -193,6 +188,13 @@ def _log_requests(draft: Draft, given: Given) -> None:
         draft.drop(given.what, "nothing: requests are not logged by default")
 
 
+def _tokenizer(draft: Draft, given: Given) -> None:
+    try:
+        draft.put("model.tokenizer", model_source(given.text, draft.mounts), given.what)
+    except ImportProblem as problem:
+        draft.lose(given.what, str(problem))
+
+
 SPECIAL: Mapping[str, Callable[[Draft, Given], None]] = {
     "--allowed-origins": _origins,
     "--cpu-offload-gb": _cpu_offload,
@@ -202,6 +204,7 @@ SPECIAL: Mapping[str, Callable[[Draft, Given], None]] = {
     "--enable-log-requests": _log_requests,
     "--gpu-memory-utilization": _utilization,
     "--max-model-len": _context,
+    "--tokenizer": _tokenizer,
     "--watermark": _watermark,
 }
 

@@ -18,6 +18,7 @@ from plimsoll.cli.importing.pods import (
 )
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.sources import model_source
+from plimsoll.cli.importing.volumes import asked_of_kserve, kserve_place, read_mounts
 
 _ROUTER = "networking says how requests reach the replicas"
 
@@ -32,7 +33,8 @@ def write_inference_service(draft: Draft, document: dict[str, Any]) -> None:
     if "model" in predictor:
         _predictor_model(draft, predictor)
     elif "containers" in predictor:
-        write_pod(draft, predictor)
+        uri = asked_of_kserve(predictor.peek("containers"))
+        write_pod(draft, predictor, model=uri, downloaded=kserve_place(uri))
     else:
         raise ImportProblem("spec.predictor: has neither model nor containers; there is no engine in it")
     predictor.leave(OWN, REASONS)
@@ -50,7 +52,8 @@ def _predictor_model(draft: Draft, predictor: Reader) -> None:
     if runtime:
         draft.lose(f"{model.at('runtime')}: {runtime}", "its settings are not here; the engine is vLLM")
     uri = model.text("storageUri")
-    command = read_container(model, (), dialect="kserve", model=None)
+    mounts = (*read_mounts(draft, predictor, model), *kserve_place(uri))
+    command = read_container(model, mounts, dialect="kserve", model=None)
     if uri:
         draft.put("model.source", model_source(uri), f"{model.at('storageUri')}: {uri}")
     write_resources(draft, model)
@@ -61,7 +64,7 @@ def _predictor_model(draft: Draft, predictor: Reader) -> None:
 
 def _replica_bounds(draft: Draft, holder: Reader) -> None:
     low, high = holder.peek("minReplicas"), holder.take("maxReplicas")
-    if low is not None and low == high:
+    if low is not None and low == high != 0:
         draft.put(
             "replicas", holder.take("minReplicas"), f"{holder.at('minReplicas')} and maxReplicas: {low}"
         )
@@ -69,6 +72,11 @@ def _replica_bounds(draft: Draft, holder: Reader) -> None:
     holder.put_least_replicas()
     if high:
         draft.put("scaling.max", high, f"{holder.at('maxReplicas')}: {high}")
+    elif high == 0:
+        draft.lose(
+            f"{holder.at('maxReplicas')}: 0",
+            "it sets no limit in KServe: scaling.max says how many there may be",
+        )
 
 
 def write_llm_inference_service(draft: Draft, document: dict[str, Any]) -> None:
@@ -95,7 +103,7 @@ def write_llm_inference_service(draft: Draft, document: dict[str, Any]) -> None:
     _offloading(draft, spec)
     template = spec.below("template")
     if "containers" in template:
-        write_pod(draft, template)
+        write_pod(draft, template, downloaded=kserve_place(uri))
     else:
         template.leave(OWN, REASONS)
     spec.leave(

@@ -8,6 +8,7 @@ from plimsoll.cli.importing.draft import Draft
 from plimsoll.cli.importing.metadata import write_metadata, write_pod_labels, write_service_labels
 from plimsoll.cli.importing.pods import write_pod
 from plimsoll.cli.importing.reader import Reader
+from plimsoll.cli.importing.volumes import told_by_kserve
 
 WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet", "Pod", "LeaderWorkerSet")
 BESIDE = ("Service", "HorizontalPodAutoscaler")
@@ -25,13 +26,16 @@ def write_workload(draft: Draft, document: dict[str, Any]) -> None:
     root.take("status")
     spec = root.below("spec")
     if kind == "Pod":
+        downloaded = told_by_kserve(metadata)
         write_pod_labels(draft, metadata)
-        write_pod(draft, spec)
+        write_pod(draft, spec, downloaded=downloaded)
         return
     spec.put("replicas", "replicas")
     template = _leader(draft, spec) if kind == "LeaderWorkerSet" else spec.below("template")
-    write_pod_labels(draft, template.below("metadata"))
-    write_pod(draft, template.below("spec"))
+    metadata = template.below("metadata")
+    downloaded = told_by_kserve(metadata)
+    write_pod_labels(draft, metadata)
+    write_pod(draft, template.below("spec"), downloaded=downloaded)
     spec.take("selector")
     spec.leave(
         "Plimsoll writes the workload by itself", {"volumeClaimTemplates": "spec.storage has claimTemplate"}

@@ -8,6 +8,8 @@ from plimsoll import names
 from plimsoll.cli.importing.draft import Draft
 from plimsoll.cli.importing.reader import Reader
 
+_SET = "Plimsoll sets it"
+_KSERVE = ("serving.kserve.io/", "internal.serving.kserve.io/")
 # What kubectl and the workloads' controllers write for themselves is nobody's word.
 _THEIR_OWN = ("kubectl.kubernetes.io/", "deployment.kubernetes.io/")
 
@@ -24,11 +26,13 @@ def write_metadata(draft: Draft, metadata: Reader) -> None:
 def write_pod_labels(draft: Draft, metadata: Reader) -> None:
     """Labels and annotations of a pod template, without those that Plimsoll sets."""
 
-    def is_set(name: str) -> bool:
-        return name.startswith(names.OWNED_PREFIXES) or name == "pod-template-hash"
+    def why_not(name: str) -> str:
+        if name.startswith(_KSERVE):
+            return "KServe would take the pod for one of its own"
+        return _SET if name.startswith(names.OWNED_PREFIXES) or name == "pod-template-hash" else ""
 
-    _write_each(draft, metadata.below("labels"), "podLabels", is_set)
-    _write_each(draft, metadata.below("annotations"), "podAnnotations", is_set)
+    _write_each(draft, metadata.below("labels"), "podLabels", why_not)
+    _write_each(draft, metadata.below("annotations"), "podAnnotations", why_not)
     metadata.leave("it is of the pods, and Plimsoll writes the pod by itself")
 
 
@@ -40,22 +44,22 @@ def write_service_labels(draft: Draft, metadata: Reader) -> None:
         draft,
         metadata.below("labels"),
         "networking.service.labels",
-        lambda name: name.startswith(names.OWNED_PREFIXES),
+        lambda name: _SET if name.startswith(names.OWNED_PREFIXES) else "",
     )
     _write_each(
         draft,
         annotations,
         "networking.service.annotations",
-        lambda name: name.startswith(f"{names.GROUP}/"),
+        lambda name: _SET if name.startswith(f"{names.GROUP}/") else "",
     )
 
 
-def _write_each(draft: Draft, told: Reader, path: str, is_set: Callable[[str], bool]) -> None:
+def _write_each(draft: Draft, told: Reader, path: str, why_not: Callable[[str], str]) -> None:
     for name in sorted(told.names()):
         value = told.text(name) or ""
         what = f"{told.at(name)}: {value}"
-        if is_set(name):
-            draft.lose(what, "Plimsoll sets it")
+        if why := why_not(name):
+            draft.lose(what, why)
         else:
             draft.put_group(path, {name: value}, what)
 

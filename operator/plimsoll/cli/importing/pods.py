@@ -12,11 +12,10 @@ from plimsoll.cli.importing.environment import EnvValue
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.shell import commands_in, engine_in, find_engines, script_of
 from plimsoll.cli.importing.sources import Mount
+from plimsoll.cli.importing.volumes import BEFORE, SHARED, read_mounts, without_uri
 
 OWN = "Plimsoll writes the pod by itself"
 SIZES = "Plimsoll computes it from the model and the layout"
-_SHARED = "Plimsoll sizes shared memory by the layout"
-_PLACES = "spec.storage says where weights and caches live"
 REASONS: Mapping[str, str] = {
     "livenessProbe": "Plimsoll writes probes from the time that loading takes",
     "readinessProbe": "Plimsoll writes probes from the time that loading takes",
@@ -25,11 +24,11 @@ REASONS: Mapping[str, str] = {
     "ports": "networking.service.port is the Service's port",
     "securityContext": "Plimsoll runs the engine without root and without privileges",
     "terminationGracePeriodSeconds": "it follows from rollout.drainSeconds",
-    "initContainers": "only the engine's container is read; spec.storage says where weights come from",
+    "initContainers": BEFORE,
     "topologySpreadConstraints": "Plimsoll spreads replicas by itself",
     "envFrom": "name the variables one by one in engine.env",
     "hostNetwork": "pods of Plimsoll have addresses of their own",
-    "hostIPC": _SHARED,
+    "hostIPC": SHARED,
     "runtimeClassName": "pod patches may set it: podPatches, /spec/runtimeClassName",
 }
 _PRODUCTS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
@@ -39,12 +38,18 @@ _DEVICE = re.compile(
 
 
 def write_pod(
-    draft: Draft, pod: Reader, *, dialect: str = "vllm", model: str | None = None, extra: tuple[str, ...] = ()
+    draft: Draft,
+    pod: Reader,
+    *,
+    dialect: str = "vllm",
+    model: str | None = None,
+    extra: tuple[str, ...] = (),
+    downloaded: tuple[Mount, ...] = (),
 ) -> None:
-    """Read a pod's spec into a draft; `model` and `extra` words are what a kind says outside its pod."""
+    """Read a pod's spec into a draft; `model`, `extra` words and what is downloaded are what a kind says outside its pod."""
     container = _engine_container(draft, pod)
-    mounts = _mounts(draft, pod, container)
-    command = read_container(container, mounts, dialect=dialect, model=model, extra=extra)
+    mounts = (*read_mounts(draft, pod, container), *downloaded)
+    command = without_uri(draft, read_container(container, mounts, dialect=dialect, model=model, extra=extra))
     write_resources(draft, container)
     container.put("imagePullPolicy", "engine.imagePullPolicy")
     container.take("name")
@@ -150,33 +155,6 @@ def read_env(container: Reader) -> dict[str, EnvValue]:
             value = item.take("value")
             environment[name] = EnvValue(value="" if value is None else str(value))
     return environment
-
-
-def _mounts(draft: Draft, pod: Reader, container: Reader) -> tuple[Mount, ...]:
-    volumes = {str(volume.take("name")): volume for volume in pod.each("volumes")}
-    mounts: list[Mount] = []
-    for mount in container.each("volumeMounts"):
-        name, path = str(mount.take("name")), mount.text("mountPath") or "/"
-        volume = volumes.get(name)
-        claim = volume.below("persistentVolumeClaim") if volume else None
-        config = volume.below("configMap") if volume else None
-        image = volume.below("image") if volume else None
-        mounts.append(
-            Mount(
-                path=path,
-                claim=claim.text("claimName") if claim else None,
-                config_map=config.text("name") if config else None,
-                image=image.text("reference") if image else None,
-                sub_path=mount.text("subPath"),
-            )
-        )
-        if volume is not None:
-            for kind in ("emptyDir", "hostPath", "nfs", "csi"):
-                if kind in volume:
-                    volume.take(kind)
-                    why = _SHARED if path.endswith("/shm") else _PLACES
-                    draft.lose(f"{volume.path} {name} ({kind} at {path})", why)
-    return tuple(mounts)
 
 
 def write_resources(draft: Draft, container: Reader) -> None:

@@ -21,7 +21,15 @@ class Mount:
     sub_path: str | None = None
     config_map: str | None = None
     image: str | None = None
-    kind: str = ""
+    source: str | None = None
+    """What is downloaded to it before the engine starts."""
+    scratch: bool = False
+    """Whether it is empty until somebody fills it."""
+
+    @property
+    def order(self) -> tuple[int, bool, bool]:
+        """The innermost mount holds a path; of several at one place what was downloaded, and what is empty last."""
+        return -len(self.path.rstrip("/")), self.source is None, self.scratch
 
     def inner(self, path: str) -> str | None:
         """The part of a path that lies inside this mount, or None."""
@@ -51,12 +59,29 @@ def model_source(text: str, mounts: Iterable[Mount] = (), *, modelscope: bool = 
 
 
 def _in_mount(path: str, mounts: Iterable[Mount]) -> str:
-    """A path on a claim is the claim's own source, so that it can be read without the pod."""
+    """A path on a claim is the claim's own source, so that it can be read without the pod; of what was downloaded it is the place that it came from."""
     holding = [(mount, inner) for mount in mounts if (inner := mount.inner(path)) is not None]
-    for mount, inner in sorted(holding, key=lambda pair: -len(pair[0].path)):
+    for mount, inner in sorted(holding, key=lambda pair: pair[0].order):
+        tail = "/".join(part.strip("/") for part in (mount.sub_path or "", inner) if part.strip("/"))
+        if mount.source is not None:
+            return _part(mount.source, tail)
         if mount.claim is not None:
-            tail = "/".join(part.strip("/") for part in (mount.sub_path or "", inner) if part.strip("/"))
-            return f"pvc://{mount.claim}/{tail}" if tail else f"pvc://{mount.claim}"
-        if mount.image is not None and not inner:
-            return f"oci://{mount.image}"
+            return _part(f"pvc://{mount.claim}", tail)
+        if mount.image is not None:
+            return _part(f"oci://{mount.image}", tail)
+        if mount.scratch:
+            raise ImportProblem(
+                f"the model is {path!r}, and that volume is empty until something fills it, which is not read: "
+                "write where the model comes from in its place"
+            )
     return path
+
+
+def _part(source: str, folder: str) -> str:
+    """A source, or the folder in it where such a source has any."""
+    whole = model_source(source)
+    if folder and not whole.startswith(("s3://", "pvc://")):
+        raise ImportProblem(
+            f"the model is the folder {folder!r} of {whole}, and only the whole can be a source"
+        )
+    return f"{whole.rstrip('/')}/{folder}" if folder else whole

@@ -1,0 +1,186 @@
+"""What KServe downloads to its own place is the model, however it is told: the engine's words name only that place."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.cli.importing import Imported, ImportProblem, import_text
+
+PLACE = "/mnt/models"
+URI = "hf://Qwen/Qwen3-8B"
+SCRATCH: Mapping[str, Any] = {"name": "provided", "emptyDir": {}}
+MOUNT: Mapping[str, Any] = {"name": "provided", "mountPath": PLACE}
+
+
+def container(*args: str, env: Mapping[str, str] | None = None, **others: Any) -> dict[str, Any]:
+    """A container that starts the engine."""
+    variables = [{"name": name, "value": value} for name, value in (env or {}).items()]
+    return {
+        "name": "kserve-container",
+        "image": "vllm/vllm-openai",
+        "args": [f"--model={PLACE}", *args],
+        "env": variables,
+        **others,
+    }
+
+
+def inference_service(**predictor: Any) -> Imported:
+    return import_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "serving.kserve.io/v1beta1",
+                "kind": "InferenceService",
+                "metadata": {"name": "chat"},
+                "spec": {"predictor": predictor},
+            }
+        )
+    )
+
+
+def by_format(*args: str, uri: str | None = URI, **predictor: Any) -> Imported:
+    model = {"modelFormat": {"name": "vLLM"}, "storageUri": uri, "args": [f"--model={PLACE}", *args]}
+    return inference_service(model=model, **predictor)
+
+
+def by_llm_inference_service() -> Imported:
+    spec = {"model": {"uri": URI, "name": "chat"}, "template": {"containers": [container()]}}
+    return import_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "serving.kserve.io/v1alpha1",
+                "kind": "LLMInferenceService",
+                "metadata": {"name": "chat"},
+                "spec": spec,
+            }
+        )
+    )
+
+
+def deployment(pod: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> Imported:
+    template = {"metadata": dict(metadata or {}), "spec": dict(pod)}
+    return import_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "chat"},
+                "spec": {"template": template},
+            }
+        )
+    )
+
+
+def by_init_container(*downloads: str, **others: Any) -> Imported:
+    """A Deployment as KServe makes it."""
+    init = {"name": "storage-initializer", "image": "kserve/storage-initializer", "args": list(downloads)}
+    return deployment(
+        {
+            "initContainers": [init],
+            "containers": [container(volumeMounts=[dict(MOUNT)], **others)],
+            "volumes": [dict(SCRATCH)],
+        }
+    )
+
+
+def spec_of(imported: Imported) -> Any:
+    (document,) = imported.documents
+    return document["spec"]
+
+
+def test_the_place_is_what_was_downloaded_to_it() -> None:
+    told = (
+        by_format(),
+        by_llm_inference_service(),
+        inference_service(containers=[container(env={"STORAGE_URI": URI})]),
+        by_init_container(URI, PLACE),
+        by_init_container("hf://org/adapter", "/mnt/adapters", URI, PLACE, env={"STORAGE_URI": URI}),
+        deployment(
+            {"containers": [container()]},
+            {"annotations": {"internal.serving.kserve.io/storage-initializer-sourceuri": URI}},
+        ),
+    )
+    for imported in told:
+        assert spec_of(imported)["model"]["source"] == URI
+        assert "env" not in spec_of(imported).get("engine", {})
+        assert not [fate for fate in imported.lost if "the last word counts" in fate.why]
+
+
+def test_a_variable_is_the_model_also_where_no_word_names_the_place() -> None:
+    own = container(env={"STORAGE_URI": URI})
+    imported = inference_service(containers=[{**own, "args": []}])
+    assert spec_of(imported)["model"]["source"] == URI
+
+
+def test_a_tokenizer_and_adapters_beside_the_model_are_found_there_too() -> None:
+    words = ("--tokenizer", PLACE, "--enable-lora", "--lora-modules", f"sql={PLACE}/sql")
+    spec = spec_of(by_format(*words, uri="s3://bucket/chat"))
+    assert spec["model"]["tokenizer"] == "s3://bucket/chat"
+    assert spec["adapters"]["items"] == [{"name": "sql", "source": "s3://bucket/chat/sql"}]
+
+
+def test_only_the_whole_of_a_repository_can_be_the_model() -> None:
+    with pytest.raises(ImportProblem, match="the folder 'part' of hf://Qwen/Qwen3-8B"):
+        by_format(f"--model={PLACE}/part")
+    assert spec_of(by_format(f"--model={PLACE}/part", uri="pvc://claim/models"))["model"] == {
+        "source": "pvc://claim/models/part"
+    }
+
+
+def test_a_claim_of_ones_own_at_the_place_is_the_model() -> None:
+    imported = inference_service(
+        containers=[container(volumeMounts=[dict(MOUNT)])],
+        volumes=[{"name": "provided", "persistentVolumeClaim": {"claimName": "weights"}}],
+    )
+    assert spec_of(imported)["model"]["source"] == "pvc://weights"
+
+
+@pytest.mark.parametrize("volume", [{"emptyDir": {}}, {"ephemeral": {}}])
+def test_a_model_in_a_volume_that_begins_empty_is_no_path_of_the_image(volume: Mapping[str, Any]) -> None:
+    pod = {
+        "containers": [container(volumeMounts=[dict(MOUNT)])],
+        "volumes": [{"name": "provided", **volume}],
+    }
+    with pytest.raises(ImportProblem, match="empty until something fills it"):
+        deployment(pod)
+
+
+def test_a_place_that_nobody_says_what_is_downloaded_to_is_no_path_of_the_image() -> None:
+    with pytest.raises(ImportProblem, match="empty until something fills it"):
+        by_format(uri=None)
+
+
+def test_a_folder_of_an_image_is_no_path_of_the_engine_s_image() -> None:
+    pod = {
+        "containers": [container("--model=/mnt/models/part", volumeMounts=[dict(MOUNT)])],
+        "volumes": [{"name": "provided", "image": {"reference": "example.com/weights:1"}}],
+    }
+    with pytest.raises(ImportProblem, match="the folder 'part' of oci://"):
+        deployment(pod)
+
+
+def test_pods_get_no_label_by_which_kserve_takes_them_for_its_own() -> None:
+    labels = {"serving.kserve.io/inferenceservice": "chat", "team": "chat"}
+    imported = deployment({"containers": [{**container(), "args": ["--model=a/b"]}]}, {"labels": labels})
+    assert spec_of(imported)["podLabels"] == {"team": "chat"}
+    assert [fate.why for fate in imported.lost] == ["KServe would take the pod for one of its own"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "replicas", "scaling"),
+    [
+        (0, 0, None, None),
+        (2, 0, None, {"min": 2}),
+        (None, 0, None, None),
+        (2, 2, 2, None),
+        (1, 3, None, {"min": 1, "max": 3}),
+    ],
+)
+def test_no_limit_of_replicas_is_no_stop(
+    low: int | None, high: int, replicas: int | None, scaling: Mapping[str, int] | None
+) -> None:
+    imported = by_format(minReplicas=low, maxReplicas=high)
+    assert (spec_of(imported).get("replicas"), spec_of(imported).get("scaling")) == (replicas, scaling)
+    said = [fate.what for fate in imported.lost if "maxReplicas" in fate.what]
+    assert said == ([] if high else ["spec.predictor.maxReplicas: 0"])
