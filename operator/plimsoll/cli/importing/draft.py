@@ -133,6 +133,11 @@ class Draft:
             holder.pop(last, None)
         self._forget(path, why, whole=True)
 
+    def leave_replicas_to(self, who: str) -> None:
+        """Take out a number of replicas that an autoscaler wrote: one in the spec is obeyed exactly, and nothing would scale again."""
+        if self.get("replicas") is not None:
+            self.remove("replicas", f"{who} decides it, and so does Plimsoll within scaling")
+
     def _write(self, path: str, value: Any, what: str, fate: Fate) -> None:
         old = self.get(path)
         if old is not None and old != value:

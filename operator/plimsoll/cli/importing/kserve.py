@@ -99,6 +99,8 @@ def write_llm_inference_service(draft: Draft, document: dict[str, Any]) -> None:
     scaling = spec.below("scaling")
     _replica_bounds(draft, scaling)
     scaling.leave("Plimsoll scales by queue, KV and latency")
+    if draft.get("scaling") is not None:
+        draft.leave_replicas_to("KServe's autoscaler")
     _speculator(draft, spec)
     _offloading(draft, spec)
     template = spec.below("template")

@@ -36,7 +36,7 @@ def write_model(draft: Draft, document: dict[str, Any]) -> None:
     if namespace:
         draft.metadata["namespace"] = namespace
     _features(draft, spec)
-    _scaling(spec)
+    _scaling(draft, spec)
     _adapters(draft, spec)
     env = spec.below("env")
     environment = {name: EnvValue(value=env.text(name)) for name in env.names()}
@@ -81,12 +81,20 @@ def _features(draft: Draft, spec: Reader) -> None:
             draft.lose(f"spec.features: {feature}", "a deployment serves one task")
 
 
-def _scaling(spec: Reader) -> None:
+def _scaling(draft: Draft, spec: Reader) -> None:
     spec.put("replicas", "replicas")
+    disabled = spec.take("autoscalingDisabled")
+    if disabled:
+        draft.drop(spec.what("autoscalingDisabled", disabled), "spec.replicas, which is obeyed exactly")
+        for key in ("minReplicas", "maxReplicas", "scaleDownDelaySeconds"):
+            spec.lose(key, "autoscaling is off")
+        return
+    if disabled is not None:
+        draft.drop(spec.what("autoscalingDisabled", disabled), "nothing: Plimsoll scales by default")
     spec.put("maxReplicas", "scaling.max")
     spec.put_least_replicas()
-    spec.lose("autoscalingDisabled", "say spec.replicas, which is obeyed exactly")
     spec.put("scaleDownDelaySeconds", "scaling.downWindowSeconds")
+    draft.leave_replicas_to("KubeAI")
 
 
 def _adapters(draft: Draft, spec: Reader) -> None:

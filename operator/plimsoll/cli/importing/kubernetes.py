@@ -61,10 +61,7 @@ def write_beside(draft: Draft, document: dict[str, Any]) -> None:
         return
     spec.put_least_replicas()
     spec.put("maxReplicas", "scaling.max")
-    if draft.get("replicas") is not None:
-        draft.remove(
-            "replicas", f"HorizontalPodAutoscaler {name} decides it, and so does Plimsoll within scaling"
-        )
+    draft.leave_replicas_to(f"HorizontalPodAutoscaler {name}")
     spec.leave("Plimsoll scales by queue, KV and latency")
 
 

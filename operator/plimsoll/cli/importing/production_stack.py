@@ -78,10 +78,7 @@ def write_values_model(draft: Draft, model: dict[str, Any], document: Mapping[st
     environment = read_env(spec) | _hub_token(draft, spec)
     write_node_terms(draft, spec.items("nodeSelectorTerms"), spec.at("nodeSelectorTerms"))
     write_placement(draft, spec)
-    keda = spec.below("keda")
-    keda.put("minReplicaCount", "scaling.min")
-    keda.put("maxReplicaCount", "scaling.max")
-    keda.leave("Plimsoll scales by queue, KV and latency")
+    _keda(draft, spec.below("keda"))
     write_command(draft, Command(argv=tuple(words), environment=environment, image=_joined(model), model=url))
     spec.leave(OWN)
 
@@ -214,10 +211,19 @@ def _lmcache(draft: Draft, config: Reader) -> None:
     config.leave(_LMCACHE if enabled else "LMCache is off")
 
 
+def _keda(draft: Draft, keda: Reader) -> None:
+    if not keda.peek("enabled"):
+        keda.leave("KEDA is off")
+        return
+    keda.put("minReplicaCount", "scaling.min")
+    keda.put("maxReplicaCount", "scaling.max")
+    draft.leave_replicas_to("KEDA")
+    keda.leave("Plimsoll scales by queue, KV and latency")
+
+
 def _autoscaling(draft: Draft, config: Reader) -> None:
     if config.take("enabled"):
         config.put_least_replicas()
         config.put("maxReplicas", "scaling.max")
-        if draft.get("replicas") is not None:
-            draft.remove("replicas", "autoscaling decides it, and so does Plimsoll within scaling")
+        draft.leave_replicas_to("autoscaling")
     config.leave("Plimsoll scales by queue, KV and latency")
