@@ -63,6 +63,8 @@ STAY: Final = {
     "karpenter.sh/do-not-disrupt": "true",
 }
 """Annotations by which a pod asks the nodes' autoscalers not to take its node away."""
+LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+"""Kueue's: the LocalQueue from which a workload's pods are admitted."""
 OWNED_PREFIXES: Final = (f"{GROUP}/", "app.kubernetes.io/", "kubernetes.io/", "k8s.io/")
 
 MANAGER_CHILDREN: Final = "plimsoll"

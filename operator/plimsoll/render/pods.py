@@ -28,7 +28,6 @@ from plimsoll.render.templating import NotAsMeant, fill, images_of
 from plimsoll.render.volumes import volumes
 from plimsoll.render.wrapping import member_words, plan_words, wrapped
 
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
 CLAIM_TEMPLATE: Final = "resourceClaimTemplateName"
 OUR_PREFIX: Final = "PLIMSOLL_"
 """Prefix of the variables that only we set."""
@@ -140,7 +139,7 @@ def _labels(told: SetTold, *, leads: bool) -> dict[str, str]:
     }
     labels[names.LABEL_LEADER] = "true" if leads else "false"
     if told.spec.scheduling.queue is not None:
-        labels[QUEUE] = told.spec.scheduling.queue
+        labels[names.LABEL_QUEUE] = told.spec.scheduling.queue
     return labels
 
 

@@ -32,7 +32,7 @@ from plimsoll.render.adapters import reads_adapters
 from plimsoll.render.identity import identity, identity_before
 from plimsoll.render.images import Image, image_of, rolled_by_operator
 from plimsoll.render.owned import owned
-from plimsoll.render.pods import QUEUE, SetTold, pod_template
+from plimsoll.render.pods import SetTold, pod_template
 from plimsoll.render.revision import IN_PLACE, RECREATED, Data, Revision, Workload
 from plimsoll.render.templating import images_of
 from plimsoll.render.volumes import TEMPLATE_KEY
@@ -145,7 +145,7 @@ def freeze(
         worker=worker,
         files={TEMPLATE_KEY: inline} if inline is not None else {},
         claim=placing.claim_spec(chosen) if chosen.hardware.via_dra else None,
-        labels={QUEUE: spec.scheduling.queue} if spec.scheduling.queue is not None else {},
+        labels={names.LABEL_QUEUE: spec.scheduling.queue} if spec.scheduling.queue is not None else {},
         served_names=served_names(spec.model),
         start_seconds=told.start_seconds,
         drain_seconds=drain_seconds(spec, chosen),

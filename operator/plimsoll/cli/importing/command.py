@@ -229,6 +229,7 @@ def _weights_place(draft: Draft, command: Command, remaining: Remaining) -> None
                 continue
             claim = {"name": mount.claim} | ({"subPath": mount.sub_path} if mount.sub_path else {})
             draft.put("storage.weights", {"claim": claim}, what or f"volume at {mount.path}")
+            mount.used = True
             if given is not None:
                 remaining.pop("--download-dir", None)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from plimsoll.cli.importing.command import write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
-from plimsoll.cli.importing.metadata import write_metadata
+from plimsoll.cli.importing.metadata import opened, write_metadata
 from plimsoll.cli.importing.pods import (
     OWN,
     REASONS,
     read_container,
+    read_env,
     write_devices,
     write_placement,
     write_pod,
@@ -26,9 +27,8 @@ _PREFILL = "prefill and decode are one deployment here: the decode worker is rea
 
 def write_graph(draft: Draft, document: dict[str, Any]) -> None:
     """The worker of a DynamoGraphDeployment; of several the one that decodes."""
-    root = Reader(document, "", draft)
-    write_metadata(draft, root.below("metadata"))
-    spec = root.below("spec")
+    metadata, spec = opened(draft, document)
+    write_metadata(draft, metadata)
     framework = spec.text("backendFramework") or "vllm"
     if framework != "vllm":
         raise ImportProblem(f"spec.backendFramework: {framework} is another engine; only vllm is imported")
@@ -68,8 +68,9 @@ def _is_worker(name: str, part: Reader) -> bool:
 
 
 def _worker(draft: Draft, name: str, part: Reader) -> None:
-    for key in ("name", "type", "componentType", "subComponentType", "dynamoNamespace"):
+    for key in ("name", "type", "componentType", "subComponentType"):
         part.take(key)
+    part.lose("dynamoNamespace", "it is Dynamo's own, which Plimsoll does without")
     part.put("replicas", "replicas")
     part.lose("sharedMemorySize", "Plimsoll sizes shared memory by the layout")
     part.lose("sharedMemory", "Plimsoll sizes shared memory by the layout")
@@ -83,13 +84,9 @@ def _worker(draft: Draft, name: str, part: Reader) -> None:
     else:
         extra = part.below("extraPodSpec")
         container = extra.below("mainContainer")
-        for variable in part.items("envs"):
-            draft.lose(
-                f"{part.at('envs')}: {variable.get('name') if isinstance(variable, Mapping) else variable}",
-                OWN,
-            )
+        environment = read_env(part, "envs")
         command = read_container(container, (), dialect="dynamo")
-        write_command(draft, command)
+        write_command(draft, replace(command, environment={**environment, **command.environment}))
         container.leave(OWN, REASONS)
         write_placement(draft, extra)
         extra.leave(OWN, REASONS)
@@ -109,9 +106,8 @@ def _amounts(draft: Draft, resources: Reader) -> None:
 
 def write_request(draft: Draft, document: dict[str, Any]) -> None:
     """A DynamoGraphDeploymentRequest: a model, its load and its latency, which is what an LLMDeployment says too."""
-    root = Reader(document, "", draft)
-    write_metadata(draft, root.below("metadata"))
-    spec = root.below("spec")
+    metadata, spec = opened(draft, document)
+    write_metadata(draft, metadata)
     backend = spec.text("backend") or "auto"
     if backend not in ("auto", "vllm"):
         raise ImportProblem(f"spec.backend: {backend} is another engine; only vllm is imported")

@@ -350,6 +350,7 @@ def _template(draft: Draft, remaining: Remaining) -> None:
         if mount.config_map is not None and inner is not None:
             key = inner or (mount.sub_path or "")
             draft.put("chatTemplate.configMap", {"name": mount.config_map, "key": key}, given.what)
+            mount.used = True
             return
     draft.lose(
         given.what, "the file is not here: put it into a ConfigMap and name that in chatTemplate.configMap"

@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.cli.importing.command import write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.features import write_speculation
-from plimsoll.cli.importing.metadata import write_metadata
+from plimsoll.cli.importing.metadata import opened, write_metadata
 from plimsoll.cli.importing.pods import (
     OWN,
     REASONS,
@@ -18,16 +18,16 @@ from plimsoll.cli.importing.pods import (
 )
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.sources import model_source
-from plimsoll.cli.importing.volumes import asked_of_kserve, kserve_place, read_mounts
+from plimsoll.cli.importing.volumes import asked_of_kserve, kserve_place, read_volumes
 
+_FORMATS = ("huggingface", "vllm", "llm", "")
 _ROUTER = "networking says how requests reach the replicas"
 
 
 def write_inference_service(draft: Draft, document: dict[str, Any]) -> None:
     """An InferenceService whose predictor runs vLLM or KServe's Hugging Face server."""
-    root = Reader(document, "", draft)
-    write_metadata(draft, root.below("metadata"))
-    spec = root.below("spec")
+    metadata, spec = opened(draft, document)
+    write_metadata(draft, metadata)
     predictor = spec.below("predictor")
     _replica_bounds(draft, predictor)
     if "model" in predictor:
@@ -43,21 +43,27 @@ def write_inference_service(draft: Draft, document: dict[str, Any]) -> None:
 
 def _predictor_model(draft: Draft, predictor: Reader) -> None:
     model = predictor.below("model")
-    form = model.below("modelFormat").text("name") or ""
+    format_of = model.below("modelFormat")
+    form = format_of.text("name") or ""
+    if form.lower() not in _FORMATS:
+        draft.lose(f"{format_of.at('name')}: {form}", "the runtime is vLLM's, whatever it calls the format")
+    format_of.leave("engine.version says which release of vLLM")
     runtime = model.text("runtime")
-    if form.lower() not in ("huggingface", "vllm", "llm", "") and "vllm" not in (runtime or "").lower():
+    if form.lower() not in _FORMATS and "vllm" not in (runtime or "").lower():
         raise ImportProblem(
             f"spec.predictor.model.modelFormat.name: {form!r} is not served by vLLM; huggingface and vLLM are"
         )
     if runtime:
         draft.lose(f"{model.at('runtime')}: {runtime}", "its settings are not here; the engine is vLLM")
     uri = model.text("storageUri")
-    mounts = (*read_mounts(draft, predictor, model), *kserve_place(uri))
+    volumes = read_volumes(draft, predictor, model)
+    mounts = (*volumes.mounts, *kserve_place(uri))
     command = read_container(model, mounts, dialect="kserve", model=None)
     if uri:
         draft.put("model.source", model_source(uri), f"{model.at('storageUri')}: {uri}")
     write_resources(draft, model)
     write_command(draft, command)
+    volumes.leave(draft)
     model.leave(OWN, REASONS)
     write_placement(draft, predictor)
 
@@ -81,9 +87,8 @@ def _replica_bounds(draft: Draft, holder: Reader) -> None:
 
 def write_llm_inference_service(draft: Draft, document: dict[str, Any]) -> None:
     """An LLMInferenceService: its own fields first, then the words of its main container."""
-    root = Reader(document, "", draft)
-    write_metadata(draft, root.below("metadata"))
-    spec = root.below("spec")
+    metadata, spec = opened(draft, document)
+    write_metadata(draft, metadata)
     model = spec.below("model")
     uri = model.text("uri")
     if uri is None:

@@ -7,6 +7,7 @@ from typing import Any
 from plimsoll.cli.importing.command import Command, write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import EnvValue
+from plimsoll.cli.importing.metadata import opened, write_metadata
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.sources import model_source
 
@@ -15,10 +16,8 @@ _FEATURES = {"TextGeneration": "generate", "TextEmbedding": "embed", "Reranking"
 
 def write_model(draft: Draft, document: dict[str, Any]) -> None:
     """A Model whose engine is vLLM."""
-    root = Reader(document, "", draft)
-    metadata = root.below("metadata")
-    name = metadata.text("name")
-    spec = root.below("spec")
+    metadata, spec = opened(draft, document)
+    name = metadata.peek("name")
     engine = spec.text("engine") or "VLLM"
     if engine.upper() != "VLLM":
         raise ImportProblem(f"spec.engine: {engine} is another engine; only VLLM is imported")
@@ -30,11 +29,8 @@ def write_model(draft: Draft, document: dict[str, Any]) -> None:
     if query:
         draft.lose(f"spec.url: ?{query}", "only the place of the model is read")
     if name:
-        draft.put("model.servedNames", [name], f"metadata.name: {name}")
-        draft.name(name)
-    namespace = metadata.text("namespace")
-    if namespace:
-        draft.metadata["namespace"] = namespace
+        draft.put("model.servedNames", [str(name)], f"metadata.name: {name}")
+    write_metadata(draft, metadata)
     _features(draft, spec)
     _scaling(draft, spec)
     _adapters(draft, spec)

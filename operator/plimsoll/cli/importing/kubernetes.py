@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.cli.importing.draft import Draft
-from plimsoll.cli.importing.metadata import write_metadata, write_pod_labels, write_service_labels
+from plimsoll.cli.importing.metadata import (
+    leave_metadata,
+    opened,
+    write_metadata,
+    write_name,
+    write_pod_labels,
+    write_service_labels,
+)
 from plimsoll.cli.importing.pods import write_pod
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.volumes import told_by_kserve
@@ -18,23 +25,20 @@ _WHO_REACHES = ("loadBalancerSourceRanges", "loadBalancerClass", "loadBalancerIP
 
 def write_workload(draft: Draft, document: dict[str, Any]) -> None:
     """One workload."""
-    root = Reader(document, "", draft)
-    root.take("apiVersion")
-    kind = root.text("kind")
-    metadata = root.below("metadata")
-    write_metadata(draft, metadata)
-    root.take("status")
-    spec = root.below("spec")
+    kind = document.get("kind")
+    metadata, spec = opened(draft, document)
     if kind == "Pod":
+        write_name(draft, metadata)
         downloaded = told_by_kserve(metadata)
         write_pod_labels(draft, metadata)
         write_pod(draft, spec, downloaded=downloaded)
         return
+    write_metadata(draft, metadata)
     spec.put("replicas", "replicas")
     template = _leader(draft, spec) if kind == "LeaderWorkerSet" else spec.below("template")
-    metadata = template.below("metadata")
-    downloaded = told_by_kserve(metadata)
-    write_pod_labels(draft, metadata)
+    of_pods = template.below("metadata")
+    downloaded = told_by_kserve(of_pods)
+    write_pod_labels(draft, of_pods)
     write_pod(draft, template.below("spec"), downloaded=downloaded)
     spec.take("selector")
     spec.leave(
@@ -52,13 +56,15 @@ def _leader(draft: Draft, spec: Reader) -> Reader:
 
 def write_beside(draft: Draft, document: dict[str, Any]) -> None:
     """A Service or an autoscaler that stands beside the workload."""
-    root = Reader(document, "", draft)
-    kind, spec, metadata = root.text("kind"), root.below("spec"), root.below("metadata")
-    name = metadata.text("name")
-    if kind == "Service":
+    metadata, spec = opened(draft, document)
+    name, namespace = metadata.text("name"), metadata.text("namespace")
+    if namespace and namespace != draft.metadata.get("namespace"):
+        draft.lose(f"metadata.namespace: {namespace}", "it is beside the workload, in the same namespace")
+    if document.get("kind") == "Service":
         write_service_labels(draft, metadata)
         _service(draft, spec, name)
         return
+    leave_metadata(metadata, metadata.below("labels"), "Plimsoll scales by itself")
     spec.put_least_replicas()
     spec.put("maxReplicas", "scaling.max")
     draft.leave_replicas_to(f"HorizontalPodAutoscaler {name}")

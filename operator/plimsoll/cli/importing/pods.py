@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.cli.importing.command import Command, write_command
-from plimsoll.cli.importing.draft import Draft, ImportProblem
+from plimsoll.cli.importing.draft import Draft, ImportProblem, leaves
 from plimsoll.cli.importing.environment import EnvValue
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.shell import commands_in, engine_in, find_engines, script_of
 from plimsoll.cli.importing.sources import Mount
-from plimsoll.cli.importing.volumes import BEFORE, SHARED, read_mounts, without_uri
+from plimsoll.cli.importing.volumes import BEFORE, SHARED, read_volumes, without_uri
 
 OWN = "Plimsoll writes the pod by itself"
 SIZES = "Plimsoll computes it from the model and the layout"
@@ -31,6 +31,7 @@ REASONS: Mapping[str, str] = {
     "hostIPC": SHARED,
     "runtimeClassName": "pod patches may set it: podPatches, /spec/runtimeClassName",
 }
+_NOT_SAID = "topology has nodeSelector and gpuProducts, and neither says this"
 _PRODUCTS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
 _DEVICE = re.compile(
     r"(nvidia|amd|intel|habana|gpu\.intel)[\w.]*/(gpu|gaudi|i915|xe|mig-.+|gpu\.shared)|^gpu$"
@@ -48,7 +49,8 @@ def write_pod(
 ) -> None:
     """Read a pod's spec into a draft; `model`, `extra` words and what is downloaded are what a kind says outside its pod."""
     container = _engine_container(draft, pod)
-    mounts = (*read_mounts(draft, pod, container), *downloaded)
+    volumes = read_volumes(draft, pod, container)
+    mounts = (*volumes.mounts, *downloaded)
     command = without_uri(draft, read_container(container, mounts, dialect=dialect, model=model, extra=extra))
     write_resources(draft, container)
     container.put("imagePullPolicy", "engine.imagePullPolicy")
@@ -56,6 +58,7 @@ def write_pod(
     container.leave(OWN, REASONS)
     write_placement(draft, pod)
     write_command(draft, command)
+    volumes.leave(draft)
     pod.leave(OWN, REASONS)
 
 
@@ -135,9 +138,10 @@ def _argv(
     return words, dict(environment), dialect
 
 
-def read_env(container: Reader) -> dict[str, EnvValue]:
+def read_env(container: Reader, key: str = "env") -> dict[str, EnvValue]:
+    """The variables that a container lists."""
     environment: dict[str, EnvValue] = {}
-    for item in container.each("env"):
+    for item in container.each(key):
         name = item.text("name")
         if name is None:
             raise ImportProblem(f"{item.path}: a variable needs a name")
@@ -147,13 +151,14 @@ def read_env(container: Reader) -> dict[str, EnvValue]:
             environment[name] = EnvValue(
                 secret=(str(secret.take("name")), str(secret.take("key") or "token"))
             )
-        elif source.path and (
-            kinds := [kind for kind in ("fieldRef", "resourceFieldRef", "configMapKeyRef") if kind in source]
-        ):
-            environment[name] = EnvValue(other=kinds[0])
+        elif kinds := [kind for kind in source.names() if kind in source]:
+            told = [str(value) for _, value in leaves(source.take(kinds[0]), "")]
+            environment[name] = EnvValue(other=" ".join((kinds[0], *told)))
         else:
             value = item.take("value")
             environment[name] = EnvValue(value="" if value is None else str(value))
+        for part in (secret, source, item):
+            part.leave("engine.env has a name, and a value or the key of a Secret")
     return environment
 
 
@@ -216,24 +221,24 @@ def _affinity(draft: Draft, pod: Reader) -> None:
     affinity = pod.below("affinity")
     node = affinity.below("nodeAffinity")
     required = node.below("requiredDuringSchedulingIgnoredDuringExecution")
-    terms = required.items("nodeSelectorTerms")
-    write_node_terms(draft, terms, required.at("nodeSelectorTerms"))
+    write_node_terms(draft, required.each("nodeSelectorTerms"))
+    required.leave(_NOT_SAID)
     node.leave("preferences have no field; nodeSelector and gpuProducts bind")
     affinity.leave("Plimsoll spreads replicas by itself")
 
 
-def write_node_terms(draft: Draft, terms: list[Any], path: str) -> None:
+def write_node_terms(draft: Draft, terms: list[Reader]) -> None:
     """Required node terms: one term of one expression on the product is a list of products; others have no field."""
-    for place, term in enumerate(terms):
-        for expression in _list(term.get("matchExpressions") if isinstance(term, Mapping) else None):
-            if not isinstance(expression, Mapping):
-                raise ImportProblem(f"{path}[{place}].matchExpressions: {expression!r} is no map")
-            key, operator = expression.get("key"), expression.get("operator")
-            values = _list(expression.get("values"))
-            what = f"{path}[{place}]: {key} {operator} {', '.join(map(str, values))}"
+    for term in terms:
+        for expression in term.each("matchExpressions"):
+            key, operator = expression.text("key"), expression.text("operator")
+            values = [str(value) for value in expression.items("values")]
+            what = f"{term.path}: {key} {operator} {', '.join(values)}"
             if len(terms) == 1 and key in _PRODUCTS and operator == "In":
-                draft.put("topology.gpuProducts", [str(value) for value in values], what)
+                draft.put("topology.gpuProducts", values, what)
             elif len(terms) == 1 and operator == "In" and len(values) == 1:
-                draft.put_group("topology.nodeSelector", {str(key): str(values[0])}, what)
+                draft.put_group("topology.nodeSelector", {str(key): values[0]}, what)
             else:
-                draft.lose(what, "topology has nodeSelector and gpuProducts, and neither says this")
+                draft.lose(what, _NOT_SAID)
+            expression.leave(_NOT_SAID)
+        term.leave(_NOT_SAID)

@@ -8,7 +8,7 @@ from typing import Any
 from plimsoll.cli.importing.command import Command, write_command
 from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import EnvValue
-from plimsoll.cli.importing.metadata import write_metadata
+from plimsoll.cli.importing.metadata import opened, write_metadata
 from plimsoll.cli.importing.pods import (
     OWN,
     SIZES,
@@ -76,7 +76,7 @@ def write_values_model(draft: Draft, model: dict[str, Any], document: Mapping[st
         words.append("--enable-lora")
     _lmcache(draft, spec.below("lmcacheConfig"))
     environment = read_env(spec) | _hub_token(draft, spec)
-    write_node_terms(draft, spec.items("nodeSelectorTerms"), spec.at("nodeSelectorTerms"))
+    write_node_terms(draft, spec.each("nodeSelectorTerms"))
     write_placement(draft, spec)
     _keda(draft, spec.below("keda"))
     write_command(draft, Command(argv=tuple(words), environment=environment, image=_joined(model), model=url))
@@ -85,9 +85,8 @@ def write_values_model(draft: Draft, model: dict[str, Any], document: Mapping[st
 
 def write_runtime(draft: Draft, document: dict[str, Any]) -> None:
     """A VLLMRuntime."""
-    root = Reader(document, "", draft)
-    write_metadata(draft, root.below("metadata"))
-    spec = root.below("spec")
+    metadata, spec = opened(draft, document)
+    write_metadata(draft, metadata)
     model = spec.below("model")
     url = model.text("modelURL")
     words = flags_in(model)
@@ -98,7 +97,7 @@ def write_runtime(draft: Draft, document: dict[str, Any]) -> None:
     deployment.put("replicas", "replicas")
     resources = deployment.below("resources")
     write_devices(
-        draft, str(resources.text("gpuType") or "nvidia.com/gpu"), resources.take("gpu"), resources.at("gpu")
+        draft, str(resources.peek("gpuType") or "nvidia.com/gpu"), resources.take("gpu"), resources.at("gpu")
     )
     resources.leave(SIZES)
     image = deployment.below("image")
@@ -107,7 +106,8 @@ def write_runtime(draft: Draft, document: dict[str, Any]) -> None:
     secret = image.text("pullSecretName")
     if secret:
         draft.put("engine.imagePullSecrets", [secret], f"{image.at('pullSecretName')}: {secret}")
-    write_node_terms(draft, deployment.items("nodeSelectorTerms"), deployment.at("nodeSelectorTerms"))
+    image.leave("engine.image is the whole name of an image")
+    write_node_terms(draft, deployment.each("nodeSelectorTerms"))
     write_placement(draft, deployment)
     _lmcache(draft, spec.below("lmCacheConfig"))
     _autoscaling(draft, spec.below("autoscalingConfig"))
@@ -146,7 +146,7 @@ def _outer(draft: Draft, document: Mapping[str, Any]) -> None:
     engine = outer.below("servingEngineSpec")
     engine.take("modelSpec")
     engine.take("enableEngine")
-    if not engine.text("runtimeClassName"):
+    if engine.peek("runtimeClassName") == "":
         engine.take("runtimeClassName")
     tolerations = engine.items("tolerations")
     if tolerations:
@@ -171,14 +171,16 @@ def _joined(model: Mapping[str, Any]) -> str | None:
 
 def _claim(draft: Draft, spec: Reader) -> None:
     size = spec.text("pvcStorage")
+    if not size:
+        return
     mode = spec.take("pvcAccessMode")
     mode = mode[0] if isinstance(mode, list) and mode else mode
     storage_class = spec.text("storageClass")
-    if size:
-        template = {"size": size, "accessMode": mode or "ReadWriteOnce"} | (
-            {"storageClass": storage_class} if storage_class else {}
-        )
-        draft.put("storage.weights.claimTemplate", template, f"{spec.at('pvcStorage')}: {size}")
+    template = {"size": size, "accessMode": mode or "ReadWriteOnce"} | (
+        {"storageClass": storage_class} if storage_class else {}
+    )
+    said = ", ".join(map(str, template.values()))
+    draft.put("storage.weights.claimTemplate", template, f"{spec.at('pvcStorage')}: {said}")
 
 
 def _hub_token(draft: Draft, spec: Reader) -> dict[str, EnvValue]:

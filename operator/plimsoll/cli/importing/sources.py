@@ -12,7 +12,7 @@ _REPOSITORY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._
 _KEPT = ("hf://", "s3://", "oci://", "pvc://", "modelscope://")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Mount:
     """A volume of a pod at its place in the engine's container."""
 
@@ -25,6 +25,8 @@ class Mount:
     """What is downloaded to it before the engine starts."""
     scratch: bool = False
     """Whether it is empty until somebody fills it."""
+    used: bool = False
+    """Whether anything was read from it."""
 
     @property
     def order(self) -> tuple[int, bool, bool]:
@@ -62,6 +64,7 @@ def _in_mount(path: str, mounts: Iterable[Mount]) -> str:
     """A path on a claim is the claim's own source, so that it can be read without the pod; of what was downloaded it is the place that it came from."""
     holding = [(mount, inner) for mount in mounts if (inner := mount.inner(path)) is not None]
     for mount, inner in sorted(holding, key=lambda pair: pair[0].order):
+        mount.used = bool(mount.source or mount.claim or mount.image)
         tail = "/".join(part.strip("/") for part in (mount.sub_path or "", inner) if part.strip("/"))
         if mount.source is not None:
             return _part(mount.source, tail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll.cli.importing.command import Command
@@ -15,6 +15,10 @@ from plimsoll.cli.importing.sources import Mount
 SHARED: Final = "Plimsoll sizes shared memory by the layout"
 BEFORE: Final = "only the engine's container is read; spec.storage says where weights come from"
 _STORAGE = "spec.storage says where weights and caches live"
+_FILES = "mount files by podPatches"
+_UNSEEN = "the engine's container does not mount it"
+_READ: Mapping[str, str] = {"persistentVolumeClaim": "claimName", "configMap": "name", "image": "reference"}
+"""Kinds of volumes that something can be read from, with the key that names what it is read from."""
 
 _PLACE: Final = "/mnt/models"
 """Where KServe puts a model, and what it tells the engine."""
@@ -25,33 +29,87 @@ _ANNOTATION: Final = "internal.serving.kserve.io/storage-initializer-sourceuri"
 _INITIALIZER = "storage-initializer"
 
 
-def read_mounts(draft: Draft, pod: Reader, container: Reader) -> tuple[Mount, ...]:
-    """The mounts of a container of the pod, with what is downloaded to them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volumes:
+    """The volumes of a pod and their mounts in the engine's container."""
+
+    mounts: tuple[Mount, ...]
+    """With those to which something is downloaded."""
+    placed: tuple[tuple[str, Reader, Mount], ...]
+    """The mounts that the container lists, by the names of their volumes."""
+    volumes: Mapping[str, Reader]
+
+    def leave(self, draft: Draft) -> None:
+        """Once the command is read: say that a volume which nothing was read from is lost, and of the others what has no field."""
+        for name, told, mount in self.placed:
+            volume = self.volumes.get(name)
+            kind, why = _kind(volume), _why(volume, mount.path)
+            if not mount.used:
+                where = f"{mount.path}, subPath {mount.sub_path}" if mount.sub_path else mount.path
+                draft.lose(f"{volume.path if volume else told.path} {name} ({kind} at {where})", why)
+            told.leave("Plimsoll mounts volumes by itself" if mount.used else why)
+        for name, volume in self.volumes.items():
+            places = [mount for of, _, mount in self.placed if of == name]
+            if not places:
+                draft.lose(f"{volume.path} {name} ({_kind(volume)})", _UNSEEN)
+            why = _why(volume, places[0].path) if places else _UNSEEN
+            self._leave_inside(volume, why, used=any(mount.used for mount in places))
+
+    @staticmethod
+    def _leave_inside(volume: Reader, why: str, *, used: bool) -> None:
+        for kind in volume.names():
+            if volume.peek(kind) == {}:
+                volume.take(kind)
+            elif used and kind in _READ:
+                inside = volume.below(kind)
+                inside.take(_READ[kind])
+                inside.leave(why)
+        volume.leave(why)
+
+
+def read_volumes(draft: Draft, pod: Reader, container: Reader) -> Volumes:
+    """The volumes of a pod, and where the container has them."""
     volumes = {str(volume.take("name")): volume for volume in pod.each("volumes")}
-    mounts = list(_initialized(draft, pod))
+    downloaded = tuple(_initialized(draft, pod))
+    placed = []
     for mount in container.each("volumeMounts"):
-        name, path = str(mount.take("name")), mount.text("mountPath") or "/"
+        name = str(mount.take("name"))
         volume = volumes.get(name)
-        claim = volume.below("persistentVolumeClaim") if volume else None
-        config = volume.below("configMap") if volume else None
-        image = volume.below("image") if volume else None
-        mounts.append(
-            Mount(
-                path=path,
-                claim=claim.text("claimName") if claim else None,
-                config_map=config.text("name") if config else None,
-                image=image.text("reference") if image else None,
-                sub_path=mount.text("subPath"),
-                scratch=volume is not None and ("emptyDir" in volume or "ephemeral" in volume),
+        placed.append(
+            (
+                name,
+                mount,
+                Mount(
+                    path=mount.text("mountPath") or "/",
+                    sub_path=mount.text("subPath"),
+                    claim=_said(volume, "persistentVolumeClaim"),
+                    config_map=_said(volume, "configMap"),
+                    image=_said(volume, "image"),
+                    scratch=volume is not None and ("emptyDir" in volume or "ephemeral" in volume),
+                ),
             )
         )
-        if volume is not None:
-            for kind in ("emptyDir", "hostPath", "nfs", "csi"):
-                if kind in volume:
-                    volume.take(kind)
-                    why = SHARED if path.endswith("/shm") else _STORAGE
-                    draft.lose(f"{volume.path} {name} ({kind} at {path})", why)
-    return tuple(mounts)
+    return Volumes(
+        mounts=(*downloaded, *(mount for _, _, mount in placed)), placed=tuple(placed), volumes=volumes
+    )
+
+
+def _said(volume: Reader | None, kind: str) -> str | None:
+    """What a volume of this kind names, which is left there: a volume may be mounted at several places."""
+    if volume is None or kind not in volume:
+        return None
+    return Reader(volume.peek(kind), volume.at(kind), volume.draft).text(_READ[kind])
+
+
+def _kind(volume: Reader | None) -> str:
+    names = volume.names() if volume is not None else ()
+    return names[0] if names else "volume"
+
+
+def _why(volume: Reader | None, path: str) -> str:
+    if path.endswith("/shm"):
+        return SHARED
+    return _FILES if _kind(volume) in ("secret", "configMap", "projected", "downwardAPI") else _STORAGE
 
 
 def _initialized(draft: Draft, pod: Reader) -> Iterator[Mount]:
