@@ -8,17 +8,19 @@ import json
 import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from plimsoll_runtime.failure import Failure
 from plimsoll_runtime.model import MOST_CONFIG, MOST_HEADER
+from plimsoll_runtime.sources.choice import OF_TRAINING
 
 _ANEW = "put the files there anew, or correct spec.model.source"
-_INDEXES = ("model.safetensors.index.json", "consolidated.safetensors.index.json")
+_INDEXES = {"model": "model.safetensors.index.json", "consolidated": "consolidated.safetensors.index.json"}
+"""By how the names of the files begin that each tells of: the common form of the weights, and the maker's own."""
 _ROW = re.compile(r"(model|consolidated)-\d{5}-of-(\d{5})\.safetensors\Z")
-_UNREAD = ("dummy", "gguf", "tensorizer", "runai_streamer_sharded", "sharded_state")
+_UNREAD = ("dummy", "gguf", "npcache", "pt", "tensorizer", "runai_streamer_sharded", "sharded_state")
 """Load formats whose weights are elsewhere, or in files that are not checked here."""
 
 
@@ -29,16 +31,25 @@ def incomplete(folder: Path, load_format: str | None = None) -> Failure | None:
             return Failure("ModelNotFound", f"there is no {folder}", "correct the path in spec.model.source")
         if not folder.is_dir() or load_format in _UNREAD:
             return None
-        listed = [(index, file) for index in _INDEXES for file in _named_by(folder / index)]
-        gone = sorted({file for index, file in listed if not (folder / file).is_file()})
-        # Where there are two forms of the weights one of them is enough.
-        whole = [
-            index for index in _INDEXES if (folder / index).is_file() and not _lacks(index, listed, gone)
+        # Indexes are small files, so that those of both forms come with either; only the form that is loaded has to be there.
+        either = load_format in (None, "auto")
+        forms = tuple(_INDEXES) if either else ("consolidated" if load_format == "mistral" else "model",)
+        listed = {form: files for form in forms if (files := _named_by(folder / _INDEXES[form]))}
+        gone = {
+            form: [file for file in files if not (folder / file).is_file()] for form, files in listed.items()
+        }
+        wanted = [
+            lost
+            for form, lost in gone.items()
+            if not (either and lost == listed[form] and _has_other(folder, form))
         ]
-        if gone and not whole:
-            message = f"{folder} lacks {len(gone)} of the files that its index names: {', '.join(gone[:3])}"
+        # Where there are two forms of the weights one of them is enough.
+        if wanted and all(wanted):
+            lost = sorted({file for one in wanted for file in one})
+            message = f"{folder} lacks {len(lost)} of the files that its index names: {', '.join(lost[:3])}"
             return Failure("BadCheckpoint", message, _ANEW)
-        if not any((folder / index).exists() for index in _INDEXES) and (short := _short(folder)):
+        indexed = any((folder / _INDEXES[form]).exists() for form in forms)
+        if not indexed and (short := _short(folder, forms)):
             return Failure("BadCheckpoint", f"{folder} has {short} and no index", _ANEW)
         return next((found for file in sorted(folder.glob("*.safetensors")) if (found := _cut(file))), None)
     except OSError as error:
@@ -49,13 +60,19 @@ def incomplete(folder: Path, load_format: str | None = None) -> Failure | None:
         )
 
 
-def _lacks(index: str, listed: list[tuple[str, str]], gone: list[str]) -> bool:
-    return any(of == index and file in gone for of, file in listed)
+def _has_other(folder: Path, form: str) -> bool:
+    """Whether weights of another form than this one are there. Pickles are read only where there are no safetensors."""
+    names = [file.name for file in folder.iterdir()]
+    safe = {name.startswith("consolidated") for name in names if name.endswith(".safetensors")}
+    if safe:
+        return (form == "model") in safe
+    return any(name.endswith((".bin", ".pt")) and not name.startswith(OF_TRAINING) for name in names)
 
 
-def _short(folder: Path) -> str | None:
+def _short(folder: Path, forms: Sequence[str]) -> str | None:
     """A file that is missing in a row like `model-00001-of-00003.safetensors`. The index often comes last, so the names are counted."""
-    rows = Counter(match.groups() for file in folder.iterdir() if (match := _ROW.match(file.name)))
+    matches = (match for file in folder.iterdir() if (match := _ROW.match(file.name)) and match[1] in forms)
+    rows = Counter(match.groups() for match in matches)
     found = sorted((row, of, count) for (row, of), count in rows.items() if count < int(of))
     return next((f"{count} of {int(of)} files {row}-*-of-{of}.safetensors" for row, of, count in found), None)
 

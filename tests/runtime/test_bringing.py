@@ -279,6 +279,52 @@ def test_a_folder_is_judged_by_what_it_says_it_holds(tmp_path, files, told):
     assert missing(["vllm", "serve", str(tmp_path)]) == failure
 
 
+OWN_INDEX = INDEX.replace(b"one.", b"consolidated-1.").replace(b"two.", b"consolidated-2.")
+COMMON = {"model.safetensors.index.json": INDEX, "one.safetensors": GOOD, "two.safetensors": GOOD}
+OWN = {"consolidated-1.safetensors": GOOD, "consolidated-2.safetensors": GOOD}
+HALF = {"model.safetensors.index.json": INDEX, "one.safetensors": GOOD}
+
+
+@pytest.mark.parametrize(
+    ("files", "load_format", "told"),
+    [
+        ({"model.safetensors.index.json": INDEX, "consolidated.safetensors": GOOD}, "mistral", None),
+        ({**HALF, "consolidated.safetensors": GOOD}, "mistral", None),
+        ({"consolidated.safetensors.index.json": OWN_INDEX, **OWN}, "mistral", None),
+        ({**COMMON, "consolidated.safetensors.index.json": OWN_INDEX}, "mistral", "BadCheckpoint"),
+        ({"model-00001-of-00002.safetensors": GOOD, "consolidated.safetensors": GOOD}, "mistral", None),
+        ({"model.safetensors.index.json": INDEX, "pytorch_model.bin": b"x"}, "npcache", None),
+        ({"model.safetensors.index.json": INDEX, "model.pt": b"x"}, "pt", None),
+        ({**HALF, "consolidated.safetensors": GOOD}, "safetensors", "BadCheckpoint"),
+        ({"consolidated.safetensors.index.json": OWN_INDEX, **COMMON}, "safetensors", None),
+        ({"model.safetensors.index.json": INDEX, "consolidated.safetensors": GOOD}, None, None),
+        ({"consolidated.safetensors.index.json": OWN_INDEX, "model.safetensors": GOOD}, "auto", None),
+        ({"model.safetensors.index.json": INDEX, "pytorch_model.bin": b"x"}, None, None),
+        ({"model.safetensors.index.json": INDEX, "training_args.bin": b"x"}, None, "BadCheckpoint"),
+        ({"model.safetensors.index.json": INDEX, "model.safetensors": GOOD}, None, "BadCheckpoint"),
+        ({"consolidated.safetensors.index.json": OWN_INDEX, "model.safetensors.index.json": INDEX}, None, "BadCheckpoint"),
+        ({"consolidated.safetensors.index.json": OWN_INDEX, **HALF}, None, "BadCheckpoint"),
+    ],
+)  # fmt: skip
+def test_only_the_form_of_the_weights_that_is_loaded_has_to_be_there(tmp_path, files, load_format, told):
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    words = ["vllm", "serve", str(tmp_path), *(["--load-format", load_format] if load_format else [])]
+    failure = missing(words)
+    assert (None if failure is None else failure.word) == told
+
+
+@pytest.mark.parametrize(
+    ("load_format", "name"), [("mistral", "consolidated.safetensors"), ("npcache", "pytorch_model.bin")]
+)
+def test_a_form_that_is_asked_for_is_brought_and_not_refused_for_another(hub, tmp_path, load_format, name):
+    hub.repositories[NAME].files = {**shards(), "consolidated.safetensors": safetensors(1000)}
+    brought(hub, tmp_path, f"vllm serve {NAME} --load-format {load_format}", f"hf://{NAME}")
+    (folder,) = (tmp_path / "hub/models--acme--tiny/snapshots").iterdir()
+    weights = (".safetensors", ".bin")
+    assert {file.name for file in folder.iterdir() if file.name.endswith(weights)} == {name}
+
+
 def test_a_folder_that_is_not_there_is_no_model(tmp_path):
     failure = missing(["vllm", "serve", str(tmp_path / "gone")])
     assert failure is not None

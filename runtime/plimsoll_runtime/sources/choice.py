@@ -42,6 +42,8 @@ OTHERS = (
 """For people."""
 INDEX = "model.safetensors.index.json"
 OWN_INDEX = "consolidated.safetensors.index.json"
+OF_TRAINING = ("training_args", "optimizer")
+"""How files begin that end as weights do and hold none."""
 _ALWAYS_OUT = (".gitattributes", ".gitignore", "original/", "onnx/", "openvino/", "coreml/", "metal/")
 
 Names = Callable[[str], Sequence[str]]
@@ -76,11 +78,7 @@ def _form(paths: Sequence[str], load_format: str | None, small: set[str], indexe
     if load_format != "pt" and safe:
         return _of_index(INDEX, small, indexed) or set(safe) - own
     for ends in ((".pt",),) if load_format == "pt" else ((".bin",), (".pt",)):
-        found = {
-            path
-            for path in top
-            if path.endswith(ends) and not path.startswith(("training_args", "optimizer"))
-        }
+        found = {path for path in top if path.endswith(ends) and not path.startswith(OF_TRAINING)}
         if found:
             return found
     return set(paths)
