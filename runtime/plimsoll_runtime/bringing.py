@@ -52,9 +52,9 @@ def wish_of(text: str) -> Wish:
 
 def bring(wishes: Sequence[Wish], words: Words, said: Said, stopped: Callable[[], bool]) -> Words:
     """Fetches the models, and returns the engine's arguments and variables for them. Raises FetchFailed, or Stopped."""
-    here = []
+    here, asks = [], not _stays(wishes, words.argv)
     for wish in wishes:
-        found = _bring(wish, words, said, stopped)
+        found = _bring(wish, words, said, stopped, asks=asks)
         if found is not None:
             said.brought(wish.source, found.revision)
             words = words._replace(argv=_pointed(words.argv, wish, found))
@@ -71,8 +71,10 @@ def missing(argv: Sequence[str]) -> Failure | None:
     return incomplete(Path(model), value_of(argv, "--load-format"))
 
 
-def _bring(wish: Wish, words: Words, said: Said, stopped: Callable[[], bool]) -> Fetched | None:
-    """Fetches a model; None where that is left to the engine."""
+def _bring(
+    wish: Wish, words: Words, said: Said, stopped: Callable[[], bool], *, asks: bool
+) -> Fetched | None:
+    """Fetches a model; None where that is left to the engine. `asks`: the engine will ask the hub too."""
     scheme = scheme_of(wish.source)
     cache = cache_of(words.argv, words.environment)
     into = cache if scheme == "hf" else cache.parent
@@ -87,6 +89,7 @@ def _bring(wish: Wish, words: Words, said: Said, stopped: Callable[[], bool]) ->
         teller,
         words.environment,
         load_format=load_format,
+        asks=asks and scheme == "hf",
         judge=lambda folder: incomplete(folder, load_format),
     )
     tell(f"{wish.source} at {found.revision} is in {found.path}")
@@ -139,9 +142,14 @@ def _told_to_stay(wishes: Sequence[Wish], words: Words) -> Mapping[str, str]:
     schemes = {scheme_of(wish.source) for wish in wishes}
     if "modelscope" in schemes and MODELSCOPE in words.environment:
         more[MODELSCOPE] = "False"
-    if "hf" in schemes and not any(has(words.argv, flag) for flag in _MORE_TO_COME):
+    if "hf" in schemes and _stays(wishes, words.argv):
         more[OFFLINE] = "1"
     return {**words.environment, **more}
+
+
+def _stays(wishes: Sequence[Wish], argv: Sequence[str]) -> bool:
+    """Whether the engine needs nothing more of the hub."""
+    return _are_all(wishes, argv) and not any(has(argv, flag) for flag in _MORE_TO_COME)
 
 
 def _are_all(wishes: Sequence[Wish], argv: Sequence[str]) -> bool:

@@ -325,6 +325,15 @@ def test_a_form_that_is_asked_for_is_brought_and_not_refused_for_another(hub, tm
     assert {file.name for file in folder.iterdir() if file.name.endswith(weights)} == {name}
 
 
+def test_of_two_forms_the_one_comes_that_the_engine_will_see(hub, tmp_path):
+    hub.repositories[NAME].files = {**shards(), "consolidated.safetensors": safetensors(1000)}
+    for place, more, own in (("a", "", False), ("b", " --enable-lora", True)):
+        brought(hub, tmp_path / place, f"vllm serve {NAME}{more}", f"hf://{NAME}")
+        (folder,) = (tmp_path / place / "hub/models--acme--tiny/snapshots").iterdir()
+        assert (folder / "consolidated.safetensors").is_file() == own
+        assert (folder / "model-00001-of-00003.safetensors").is_file() != own
+
+
 def test_a_folder_that_is_not_there_is_no_model(tmp_path):
     failure = missing(["vllm", "serve", str(tmp_path / "gone")])
     assert failure is not None

@@ -1,6 +1,9 @@
 """Which files of a repository an engine reads: one form of its weights, and all that is small. Repositories often hold several forms.
 
-The same choice as vLLM makes: sharded files by their index, safetensors before pickles, the maker's own form where it is asked for.
+The same choice as vLLM makes: sharded files by their index, safetensors before pickles, the maker's own form where it is asked for. Where
+nothing is asked for, vLLM (0.12 and later) takes the maker's own form for weights, config and tokenizer if it sees a file of those weights,
+and it sees what the hub lists, or offline what lies here. So the common form alone is enough for an engine that asks nobody, unless the
+repository has `tekken.json`: a tokenizer beside it is not always there, and where it is, libraries may read the maker's in its place.
 """
 
 from __future__ import annotations
@@ -50,12 +53,18 @@ Names = Callable[[str], Sequence[str]]
 """The files that an index names, by the index's path."""
 
 
-def chosen(files: Sequence[File], load_format: str | None, indexed: Names) -> tuple[File, ...]:
-    """The files to fetch, in the order of their names. Where no form of the weights is known to be the one that is read, all of them."""
+def chosen(
+    files: Sequence[File], load_format: str | None, indexed: Names, *, asks: bool = False
+) -> tuple[File, ...]:
+    """The files to fetch, in the order of their names. Where no form of the weights is known to be the one that is read, all of them.
+    `asks`: the engine will ask the hub too, and see all that is listed there."""
     kept = [file for file in files if not file.path.startswith(_ALWAYS_OUT)]
     weights = [file for file in kept if file.path.lower().endswith(WEIGHTS)]
     small = [file for file in kept if file not in weights and not file.path.lower().endswith(OTHERS)]
-    wanted = _form([file.path for file in weights], load_format, {file.path for file in small}, indexed)
+    names = {file.path for file in small}
+    open_to_own = load_format in (None, "auto") and (asks or "tekken.json" in names)
+    asked = "mistral" if open_to_own and any(_is_own(file.path) for file in weights) else load_format
+    wanted = _form([file.path for file in weights], asked, names, indexed)
     return tuple(
         sorted((*small, *(file for file in weights if file.path in wanted)), key=lambda file: file.path)
     )
@@ -66,7 +75,7 @@ def _form(paths: Sequence[str], load_format: str | None, small: set[str], indexe
         return set()
     top = [path for path in paths if "/" not in path]
     safe = [path for path in top if path.endswith(".safetensors")]
-    own = {path for path in safe if path.startswith("consolidated")}
+    own = {path for path in safe if _is_own(path)}
     if load_format == "sharded_state":
         return set(safe)
     if load_format == "mistral" or (own and (own == set(safe) or "config.json" not in small)):
@@ -82,6 +91,10 @@ def _form(paths: Sequence[str], load_format: str | None, small: set[str], indexe
         if found:
             return found
     return set(paths)
+
+
+def _is_own(path: str) -> bool:
+    return path.startswith("consolidated") and path.endswith(".safetensors") and "/" not in path
 
 
 def _of_index(index: str, small: set[str], indexed: Names) -> set[str]:

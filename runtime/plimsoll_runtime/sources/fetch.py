@@ -90,11 +90,14 @@ def fetch(
     environment: Mapping[str, str],
     *,
     load_format: str | None = None,
+    asks: bool = False,
     judge: Judge = lambda _: None,
     patience: Patience | None = None,
 ) -> Fetched:
-    """Brings a model and says where it lies; raises FetchFailed with what to tell, or Stopped. A model that `judge` refuses is asked for anew the next time."""
-    one = _Fetch(source, revision, told, Web(environment, patience or Patience()), load_format, judge)
+    """Brings a model and says where it lies; raises FetchFailed with what to tell, or Stopped. `asks`: the engine will ask the hub too. A
+    model that `judge` refuses is asked for anew the next time."""
+    web = Web(environment, patience or Patience())
+    one = _Fetch(source, revision, told, web, load_format, asks, judge)
     store = store_of(source, into)
     with Lease(store.lock) as lease:
         try:
@@ -163,6 +166,7 @@ class _Fetch(NamedTuple):
     told: Told
     web: Web
     load_format: str | None
+    asks: bool
     judge: Judge
 
     def into(self, store: Store, lease: Lease) -> Fetched:
@@ -173,10 +177,8 @@ class _Fetch(NamedTuple):
         self.told.says(f"fetches {self.source} at {listing.revision} into {store.root}")
         archives = [file for file in listing.files if file.path.startswith(ARCHIVES)]
         plain = [file for file in listing.files if not file.path.startswith(ARCHIVES)]
-        files = (
-            *archives,
-            *chosen(plain, self.load_format, lambda index: self._named_by(index, client, listing)),
-        )
+        indexed = partial(self._named_by, client=client, listing=listing)
+        files = (*archives, *chosen(plain, self.load_format, indexed, asks=self.asks))
         wanted = Listing(
             listing.revision, tuple(self._patiently(partial(client.with_sums, file)) for file in files)
         )

@@ -1,0 +1,55 @@
+"""Which files of a repository come: one form of the weights, as the engine chooses it, and what is small."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll_runtime.sources.choice import INDEX, OWN_INDEX, WEIGHTS, chosen
+from plimsoll_runtime.sources.listing import File
+
+SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+OWN = "consolidated.safetensors"
+BOTH = ["config.json", "params.json", "tokenizer.json", "tokenizer.model.v3", INDEX, *SHARDS, OWN]
+
+
+def weights(names: list[str], load_format: str | None = None, *, asks: bool = False) -> list[str]:
+    """The weights that come, of files with these names."""
+
+    def indexed(index: str) -> list[str]:
+        return SHARDS if index == INDEX else ["consolidated-1.safetensors", "consolidated-2.safetensors"]
+
+    found = chosen([File(name, 1000) for name in names], load_format, indexed, asks=asks)
+    return [file.path for file in found if file.path.endswith(WEIGHTS)]
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize(
+    ("load_format", "wanted"),
+    [
+        (None, [OWN]),
+        ("auto", [OWN]),
+        ("mistral", [OWN]),
+        ("hf", SHARDS),
+        ("safetensors", SHARDS),
+        ("runai_streamer", SHARDS),
+        ("dummy", []),
+    ],
+)
+def test_the_makers_own_form_comes_with_its_tokenizer_where_the_engine_may_choose(load_format, wanted, asks):
+    assert weights([*BOTH, "tekken.json"], load_format, asks=asks) == wanted
+
+
+def test_with_a_common_tokenizer_the_common_form_comes_unless_the_engine_sees_the_other_at_the_hub():
+    assert weights(BOTH) == SHARDS
+    assert weights(BOTH, asks=True) == [OWN]
+    assert weights(BOTH, "safetensors", asks=True) == SHARDS
+
+
+def test_of_the_makers_own_form_come_the_files_that_its_index_names():
+    names = ["config.json", "tekken.json", INDEX, *SHARDS, OWN_INDEX, OWN]
+    parts = ["consolidated-1.safetensors", "consolidated-2.safetensors"]
+    assert weights([*names, *parts]) == parts
+
+
+def test_an_index_of_the_makers_own_form_without_its_files_changes_nothing():
+    assert weights(["config.json", "tekken.json", INDEX, OWN_INDEX, *SHARDS], asks=True) == SHARDS
