@@ -12,13 +12,16 @@ OWN = "consolidated.safetensors"
 BOTH = ["config.json", "params.json", "tokenizer.json", "tokenizer.model.v3", INDEX, *SHARDS, OWN]
 
 
-def weights(names: list[str], load_format: str | None = None, *, asks: bool = False) -> list[str]:
-    """The weights that come, of files with these names."""
+def weights(
+    names: list[str] | dict[str, int], load_format: str | None = None, *, asks: bool = False
+) -> list[str]:
+    """The weights that come, of files with these names, or sizes by name."""
+    sizes = names if isinstance(names, dict) else dict.fromkeys(names, 1000)
 
     def indexed(index: str) -> list[str]:
         return SHARDS if index == INDEX else ["consolidated-1.safetensors", "consolidated-2.safetensors"]
 
-    found = chosen([File(name, 1000) for name in names], load_format, indexed, asks=asks)
+    found = chosen([File(*one) for one in sizes.items()], load_format, indexed, asks=asks)
     return [file.path for file in found if file.path.endswith(WEIGHTS)]
 
 
@@ -53,3 +56,36 @@ def test_of_the_makers_own_form_come_the_files_that_its_index_names():
 
 def test_an_index_of_the_makers_own_form_without_its_files_changes_nothing():
     assert weights(["config.json", "tekken.json", INDEX, OWN_INDEX, *SHARDS], asks=True) == SHARDS
+
+
+MODEL = {"config.json": 1, "model.safetensors": 1000}
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"2_Dense/config.json": 1, "2_Dense/model.safetensors": 9}, ["2_Dense/model.safetensors"]),
+        ({"2_Dense/config.json": 1, "2_Dense/pytorch_model.bin": 9}, ["2_Dense/pytorch_model.bin"]),
+        (
+            {"d/config.json": 1, "d/pytorch_model.bin": 9, "d/model.safetensors": 9, "d/rust_model.ot": 9},
+            ["d/model.safetensors"],
+        ),
+        (
+            {"adapters/a/adapter_config.json": 1, "adapters/a/adapter_model.safetensors": 9},
+            ["adapters/a/adapter_model.safetensors"],
+        ),
+        (
+            {"e/config.json": 1, "e/model-1.safetensors": 125, "e/model-2.safetensors": 125},
+            ["e/model-1.safetensors", "e/model-2.safetensors"],
+        ),
+        ({"e/config.json": 1, "e/model-1.safetensors": 125, "e/model-2.safetensors": 126}, []),
+        ({"checkpoint-500/config.json": 1, "checkpoint-500/model.safetensors": 1000}, []),
+        ({"4bit/config.json": 1, "4bit/model.safetensors": 280}, []),
+        ({"a/adapter_config.json": 1, "a/training_args.bin": 9, "a/optimizer.bin": 9}, []),
+        ({"1_Pooling/config.json": 1, "other/model.safetensors": 9}, []),
+        ({"onnx/config.json": 1, "onnx/model.safetensors": 9}, []),
+    ],
+)
+def test_the_weights_of_parts_that_have_a_config_of_their_own_come_too(more, wanted):
+    assert weights({**MODEL, **more}) == sorted([*wanted, "model.safetensors"])
+    assert weights({**MODEL, **more}, "dummy") == []

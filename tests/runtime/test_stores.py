@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll_runtime.sources.fetch import store_of
+from plimsoll_runtime.sources.fetch import Fetched, store_of
 from plimsoll_runtime.sources.lease import Lease, node
 from plimsoll_runtime.sources.listing import Listing
 from plimsoll_runtime.sources.trouble import FetchFailed
 from tests.runtime.hub_site import HubSite, Repository
-from tests.runtime.small_model import NAME, WANTED, files_of, get, shards
+from tests.runtime.sites import status_once
+from tests.runtime.small_model import NAME, WANTED, Listener, files_of, get, safetensors, shards
 
 
 @pytest.fixture
@@ -41,6 +42,74 @@ def test_small_files_are_not_asked_for_again_where_the_model_is(hub, tmp_path):
     found = get(hub, tmp_path, load_format="npcache")
     hub.repositories.clear()
     assert get(hub, tmp_path, load_format="dummy") == found
+
+
+PARTS = {
+    **shards(),
+    "1_Pooling/config.json": b"{}",
+    "2_Dense/config.json": b"{}",
+    "2_Dense/model.safetensors": safetensors(1000, 7),
+}
+DENSE = "2_Dense/model.safetensors"
+
+
+@pytest.fixture
+def earlier(hub, tmp_path) -> Fetched:
+    """A volume to which an earlier release brought a model without the weights of its parts."""
+    hub.repositories[NAME].files = PARTS
+    found = get(hub, tmp_path)
+    (found.path / DENSE).resolve().unlink()
+    (found.path / DENSE).unlink()
+    (note,) = (store_of(f"hf://{NAME}", tmp_path).root / ".plimsoll").glob("*.json")
+    noted = json.loads(note.read_text())["files"]
+    del noted[DENSE]
+    note.write_text(json.dumps({"revision": found.revision, "files": noted}))
+    hub.asked.clear()
+    return found
+
+
+def test_what_an_earlier_release_did_not_bring_is_fetched_once_and_nothing_else(hub, tmp_path, earlier):
+    assert get(hub, tmp_path) == earlier
+    assert (earlier.path / DENSE).read_bytes() == PARTS[DENSE]
+    index = "model.safetensors.index.json"
+    asked = [one.path.split("/", 5)[-1] for one in hub.asked if "/resolve/" in one.path]
+    assert sorted(asked) == [DENSE, index]
+    hub.asked.clear()
+    assert get(hub, tmp_path) == earlier
+    assert not hub.asked
+
+
+def test_an_earlier_note_of_a_model_without_parts_is_not_doubted(hub, tmp_path):
+    found = get(hub, tmp_path)
+    (note,) = (store_of(f"hf://{NAME}", tmp_path).root / ".plimsoll").glob("*.json")
+    note.write_text(json.dumps({"files": json.loads(note.read_text())["files"]}))
+    hub.repositories.clear()
+    assert get(hub, tmp_path) == found
+
+
+@pytest.mark.parametrize("how", ["nobody answers", "no room", "read-only"])
+def test_what_an_earlier_release_brought_serves_where_the_rest_cannot_be_had(
+    hub, tmp_path, monkeypatch, earlier, how
+):
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    told = Listener()
+    if how == "nobody answers":
+        hub.once += [status_once("/api/", 503)] * 4
+    elif how == "no room":
+        monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1})())
+    else:
+        monkeypatch.setattr("plimsoll_runtime.sources.lease.os.open", read_only)
+    assert get(hub, tmp_path, told) == earlier
+    assert "as an earlier release brought it" in told.lines[-1]
+
+
+def test_a_revision_that_was_resolved_stays_though_it_is_asked_for_anew(hub, tmp_path, earlier):
+    hub.repositories[NAME].files = {**PARTS, "config.json": b'{"num_hidden_layers": 2}'}
+    told = Listener()
+    assert get(hub, tmp_path, told) == earlier
+    assert "has no revision" in told.lines[-1]
 
 
 WORDS_OF_ERRORS = {

@@ -45,6 +45,8 @@ OTHERS = (
 """For people."""
 INDEX = "model.safetensors.index.json"
 OWN_INDEX = "consolidated.safetensors.index.json"
+CONFIGS = ("config.json", "adapter_config.json")
+"""A folder with one of these is a part of the model that is read by itself."""
 OF_TRAINING = ("training_args", "optimizer")
 """How files begin that end as weights do and hold none."""
 _ALWAYS_OUT = (".gitattributes", ".gitignore", "original/", "onnx/", "openvino/", "coreml/", "metal/")
@@ -65,6 +67,7 @@ def chosen(
     open_to_own = load_format in (None, "auto") and (asks or "tekken.json" in names)
     asked = "mistral" if open_to_own and any(_is_own(file.path) for file in weights) else load_format
     wanted = _form([file.path for file in weights], asked, names, indexed)
+    wanted |= _parts(weights, wanted, names)
     return tuple(
         sorted((*small, *(file for file in weights if file.path in wanted)), key=lambda file: file.path)
     )
@@ -91,6 +94,24 @@ def _form(paths: Sequence[str], load_format: str | None, small: set[str], indexe
         if found:
             return found
     return set(paths)
+
+
+def _parts(weights: Sequence[File], wanted: set[str], small: set[str]) -> set[str]:
+    """Weights in folders of the model: layers behind an embedding, adapters, an encoder. Engines go on without them, with other answers. What
+    weighs more than a quarter of the model is another form of it, as 4 bits are of 16, or an earlier state."""
+    folders: dict[str, list[File]] = {}
+    for file in weights:
+        folder, _, name = file.path.rpartition("/")
+        if folder and not name.startswith(OF_TRAINING) and any(f"{folder}/{one}" in small for one in CONFIGS):
+            folders.setdefault(folder, []).append(file)
+    whole = sum(file.size for file in weights if file.path in wanted)
+    found: set[str] = set()
+    for files in folders.values():
+        safe = [file for file in files if file.path.endswith(".safetensors")]
+        part = safe or [file for file in files if file.path.endswith(".bin")]
+        if 4 * sum(file.size for file in part) <= whole:
+            found |= {file.path for file in part}
+    return found
 
 
 def _is_own(path: str) -> bool:

@@ -96,26 +96,34 @@ def fetch(
 ) -> Fetched:
     """Brings a model and says where it lies; raises FetchFailed with what to tell, or Stopped. `asks`: the engine will ask the hub too. A
     model that `judge` refuses is asked for anew the next time."""
-    web = Web(environment, patience or Patience())
-    one = _Fetch(source, revision, told, web, load_format, asks, judge)
+    patience = patience or Patience()
+    one = _Fetch(source, revision, told, Web(environment, patience), load_format, asks, judge)
     store = store_of(source, into)
+    older = None if one.kept(store) is not None else one.kept(store, doubtful=True)
+    if older is None:
+        return _brought(one, store)
+    # It served until now, so that a hub that does not answer or a disk that takes no more is no reason to serve no longer.
+    web = Web(environment, patience._replace(attempts=min(2, patience.attempts)))
+    try:
+        return _brought(one._replace(web=web, older=older.revision), store)
+    except FetchFailed as error:
+        told.says(f"{error}: goes on with {source} as an earlier release brought it, maybe without its parts")
+        one.judged(older.path)
+        return older
+
+
+def _brought(one: _Fetch, store: Store) -> Fetched:
     with Lease(store.lock) as lease:
         try:
-            while (found := _kept(store, revision, load_format)) is None and not lease.take():
-                _wait(lease, told)
+            while (found := one.kept(store)) is None and not lease.take():
+                _wait(lease, one.told)
             # Whoever had the place before may have left it whole.
-            found = found or _kept(store, revision, load_format)
+            found = found or one.kept(store)
             if found is not None:
                 one.judged(found.path)
             return found or one.into(store, lease)
         except OSError as error:
             raise of_disk(error, store.root) from error
-
-
-def _kept(store: Store, asked: str | None, load_format: str | None) -> Fetched | None:
-    revision = store.revision_of(asked)
-    folder = None if revision is None else store.whole(revision, load_format)
-    return None if folder is None or revision is None else Fetched(folder, revision)
 
 
 def _wait(lease: Lease, told: Told) -> None:
@@ -168,10 +176,21 @@ class _Fetch(NamedTuple):
     load_format: str | None
     asks: bool
     judge: Judge
+    older: str | None = None
+    """The revision that is here and may lack weights of parts, if one is."""
+
+    def kept(self, store: Store, *, doubtful: bool = False) -> Fetched | None:
+        doubtful = doubtful or scheme_of(self.source) == "oci"  # layers come with all that is in them
+        revision = store.revision_of(self.revision)
+        folder = None if revision is None else store.whole(revision, self.load_format, doubtful=doubtful)
+        return None if folder is None or revision is None else Fetched(folder, revision)
 
     def into(self, store: Store, lease: Lease) -> Fetched:
-        client = source_of(self.source, self.revision, self.web)
+        known = self.older if scheme_of(self.source) == "hf" else None
+        client = source_of(self.source, known or self.revision, self.web)
         listing = self._patiently(client.listing)
+        if self.older not in (None, listing.revision):
+            raise failed("ModelNotFound", f"{client.name} holds another revision by now", ANEW)
         if not listing.files:
             raise failed("ModelNotFound", f"{client.name} holds no files", ANEW)
         self.told.says(f"fetches {self.source} at {listing.revision} into {store.root}")

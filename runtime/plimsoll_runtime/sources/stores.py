@@ -11,8 +11,10 @@ import json
 import os
 import re
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
+from plimsoll_runtime.sources.choice import CONFIGS, WEIGHTS
 from plimsoll_runtime.sources.download import Job
 from plimsoll_runtime.sources.hub import COMMIT
 from plimsoll_runtime.sources.listing import File, Listing
@@ -20,6 +22,8 @@ from plimsoll_runtime.sources.listing import File, Listing
 OWN = ".plimsoll"
 MOST_NAME = 100
 WITHOUT_WEIGHTS = "dummy"
+PARTS = "parts"
+"""In a note whose release knew of weights in folders of a model. What older ones noted as whole may lack them."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -40,15 +44,21 @@ class Store:
         except OSError:
             return None
 
-    def whole(self, revision: str, load_format: str | None) -> Path | None:
-        """The folder of a revision, if every file that was noted for this form of the weights is there; else None. Any form will do for a load without weights, as each comes with the small files."""
+    def whole(self, revision: str, load_format: str | None, *, doubtful: bool = False) -> Path | None:
+        """The folder of a revision, if every file that was noted for this form of the weights is there; else None. Any form will do for a
+        load without weights, as each comes with the small files. `doubtful`: also one whose note may lack weights of parts."""
         note = self._note(revision, load_format)
+        doubtful = doubtful or load_format == WITHOUT_WEIGHTS
         notes = note.parent.glob(f"{_safe(revision)}.*json") if load_format == WITHOUT_WEIGHTS else (note,)
-        return self.folder(revision) if any(self._has(revision, one) for one in sorted(notes)) else None
+        here = any(self._has(revision, one, doubtful=doubtful) for one in sorted(notes))
+        return self.folder(revision) if here else None
 
-    def _has(self, revision: str, note: Path) -> bool:
+    def _has(self, revision: str, note: Path, *, doubtful: bool) -> bool:
         try:
-            noted = json.loads(note.read_text(encoding="utf-8"))["files"]
+            body = json.loads(note.read_text(encoding="utf-8"))
+            noted = body["files"]
+            if not (doubtful or body.get(PARTS) or not _without_weights(noted)):
+                return False
             return all((self.folder(revision) / path).stat().st_size == size for path, size in noted.items())
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return False
@@ -62,7 +72,8 @@ class Store:
 
     def keep(self, asked: str | None, listing: Listing, load_format: str | None) -> None:
         """Notes that a listing is there, so that it is not asked for again."""
-        note = {"revision": listing.revision, "files": {file.path: file.size for file in listing.files}}
+        files = {file.path: file.size for file in listing.files}
+        note = {"revision": listing.revision, PARTS: True, "files": files}
         _write_whole(self._note(listing.revision, load_format), json.dumps(note, sort_keys=True))
         if asked != listing.revision:
             _write_whole(self._reference(asked), listing.revision)
@@ -125,6 +136,12 @@ def folder_store(base: Path, scheme: str, location: str) -> Store:
     """The store of a model below the folder for weights. Two sources never share one."""
     place = location.rstrip("/")
     return Store(base / scheme / _unique_name(place.replace("/", "--"), place))
+
+
+def _without_weights(paths: Iterable[str]) -> set[str]:
+    """Folders of a model that have a config of their own, and no weights."""
+    parts = {path.rpartition("/")[0] for path in paths if path.rpartition("/")[2] in CONFIGS}
+    return parts - {path.rpartition("/")[0] for path in paths if path.lower().endswith(WEIGHTS)} - {""}
 
 
 def _safe(text: str) -> str:
