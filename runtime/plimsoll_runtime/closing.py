@@ -71,7 +71,7 @@ class Closing:
 def told(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
     """The engine's words and variables with the middleware among them. Python finds it in the file that the supervisor itself came from.
     A program that is not known to be vLLM's server, as a patch may have put in its place, is told nothing, nor is one that cannot load it."""
-    if not _serves(argv) or _loads_none(argv, environment):
+    if not serves(argv) or _loads_none(argv, environment):
         return argv, environment
     ours = str(Path(__file__).parents[1])
     theirs = environment.get(_PATH)
@@ -79,7 +79,8 @@ def told(argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[tuple[s
     return (*argv, *WORDS), {**environment, _PATH: path}
 
 
-def _serves(argv: Sequence[str]) -> bool:
+def serves(argv: Sequence[str]) -> bool:
+    """Whether these words start vLLM's server."""
     return any((Path(one).name, then) in _SERVERS for one, then in zip(argv, argv[1:]))
 
 

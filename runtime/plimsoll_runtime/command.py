@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from plimsoll_runtime import VERSION, closing
+from plimsoll_runtime import VERSION, closing, listening
 from plimsoll_runtime.adapter_source import fetching
 from plimsoll_runtime.adapters import Adapters, Engine, key_of, max_rank_of
 from plimsoll_runtime.address import address_of
@@ -160,10 +160,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(told: argparse.Namespace, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
-    # What is looked at is judged by the words and variables that the pod has: those for the middleware change nothing of it.
-    told_argv, told_environment = (
-        closing.told(argv, environment) if told.close_connections else (argv, environment)
-    )
+    # What is looked at is judged by the words and variables that the pod has: those for the middleware and the address change nothing of it.
+    told_argv, told_environment = listening.told(argv), environment
+    if told.close_connections:
+        told_argv, told_environment = closing.told(told_argv, environment)
     said = Said(told_argv, time.monotonic())
     options = Options(
         argv=told_argv,
