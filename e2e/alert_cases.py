@@ -81,6 +81,11 @@ def twice(series: Mapping[str, str], looks: Sequence[str] = JOBS) -> dict[str, s
     return told
 
 
+def beside(series: Mapping[str, str]) -> dict[str, str]:
+    """These as another job tells them of the same pods."""
+    return {name.replace(POD, f'{POD},job="another"'): values for name, values in series.items()}
+
+
 def said_in(words: Mapping[str, str], series: Mapping[str, str]) -> dict[str, str | None]:
     """All is well but for these, told by an engine that has other names."""
     told: dict[str, str | None] = dict(NOTHING_OF_ENGINES)
@@ -245,6 +250,9 @@ CASES: Final = (
     case("none is finished, as all are refused", {FINISHED: steady(9), ERRORS: None, REFUSED: rising(60)}, "AnswersFail!"),
     case("the first requests that are ever refused come in one burst", {REFUSED: "_x19 400x100"}, "AnswersFail!", at="28m"),
     case("engines that refused many in their time are seen for the first time", {REFUSED: "_x24 400x100", FINISHED: "_x24 9000+60x100", ERRORS: "_x24 0x100"}, at="28m"),
+    case("engines that refused many in their time are scraped by another job too", {REFUSED: steady(400), **beside({REFUSED: "_x19 400x100", FINISHED: "_x19 1140+60x100"})}, at="28m"),
+    case("the labels of engines that refused many in their time change", {REFUSED: "400x18 stale", FINISHED: "0+60x18 stale", **beside({REFUSED: "_x19 400x100", FINISHED: "_x19 1140+60x100"})}, at="28m"),
+    case("the first requests that are ever refused come as labels change", {FINISHED: "0+60x18 stale", **beside({REFUSED: "_x19 400x100", FINISHED: "_x19 1140+60x100"})}, "AnswersFail!", at="28m"),
     case("requests are refused, which two jobs scrape", twice({REFUSED: rising(0.4)})),
     case("one request in thirty fails and nothing was promised", {ERRORS: rising(2), AVAILABLE: None}),
     case("eight requests a minute come, and all fail", {FINISHED: steady(9), ERRORS: rising(8)}, "AnswersFail!"),

@@ -87,11 +87,13 @@ def increase(text: str) -> str:
 
 
 def increase_at_first(text: str) -> str:
-    """The same of what engines tell only from the first one on: all of it came just now, where its pod was seen before without it."""
+    """The same of what engines tell only from the first one on: all of it came just now, where its pod was seen before without it. Whoever scrapes
+    it, and under which labels, may have changed since."""
     counted = " or ".join(
         f'{name}{{pod=~"{LLM_OF_POD}"}} offset {WINDOW}' for name in WORDS.of("requestSuccess")
     )
-    return f"{text} unless {text} offset {WINDOW} and on ({POD}) ({counted}) or {increase(text)}"
+    new = f"{text} unless on ({POD}, engine, reason) {text} offset {WINDOW}"
+    return f"{new} and on ({POD}) ({counted}) or {increase(text)}"
 
 
 def lately(record: Record, time: str) -> str:
