@@ -293,6 +293,15 @@ CASES: Final = (
     case("the last replica is gone for a moment", {replicas("ready"): since(27, "1", "0")}),
     case("the engines are gone with their queue", {**NOTHING_OF_ENGINES, replicas("ready"): since(20, "1", "0"), replicas("failed"): since(20, "0", "1")}, "NotServing!"),
     case("none has served for more than an hour", {replicas("ready"): since(10, "1", "0")}, "NotServing", "NotServing!", at="90m"),
+    case(
+        "none has served for more than an hour, of which no operator told for some minutes",
+        {LEADS: "1x79 stale _x4 1x40", replicas("wanted"): "1x79 stale _x4 1x40", replicas("ready"): "1x9 0x69 stale _x4 0x40"},
+        "NotServing!", at="95m",
+    ),
+    case(
+        "none has served for more than an hour, and then it sleeps, is woken and loads its model",
+        {replicas("wanted"): "1x84 0x3 1x40", replicas("ready"): "1x9 0x110"}, at="97m",
+    ),
     case("one serves again after more than an hour", {replicas("ready"): f"1x9 0x80 1x{MINUTES}"}, at="93m"),
     case("one of three serves", {replicas("wanted"): steady(3), replicas("failed"): steady(2)}, at="44m"),
     case("one of three serves for longer than models load", {replicas("wanted"): steady(3), replicas("failed"): steady(2)}, "FewServing", at="47m"),

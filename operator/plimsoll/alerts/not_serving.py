@@ -12,8 +12,10 @@ _NONE: Final = f"{READY} == 0 and {SAME} {_WANTED} > 0"
 _LAST: Final = f"max_over_time({SERVED_AT}[1h])"
 _SERVED: Final = f"{_LAST} > {SAME} (max_over_time({ASLEEP_AT}[1h]) or {SAME} {_LAST} * 0)"
 """It has served of late, and not slept since: one that is woken loads its model, and one that is new loads it for the first time."""
-_TOLD: Final = 'ALERTS{alertname="PlimsollNotServing",alertstate="firing",severity="critical"}'
-"""Whoever was called is not sent home as the hour passes in which it served."""
+_CALLED: Final = 'ALERTS{alertname="PlimsollNotServing",alertstate="firing",severity="critical"}'
+_TOLD: Final = f"max_over_time({_CALLED}[15m]) unless {SAME} max_over_time({ASLEEP_AT}[15m])"
+"""Whoever was called is not sent home as the hour passes in which it served, nor as nobody tells of it for some minutes: the operator or Prometheus
+may be away. One that has slept since loads its model."""
 
 NOT_SERVING: Final = Alert(
     name="NotServing",
