@@ -12,6 +12,7 @@ from plimsoll.handlers.admission import WebhookOptions
 from plimsoll.handlers.life import Life
 from plimsoll.handlers.options import Options
 from plimsoll.handlers.webhook import Webhook
+from plimsoll.prometheus import own
 
 HOOK = WebhookOptions(port=9443, hosts=("webhook.svc",), secret="webhook")
 
@@ -57,6 +58,29 @@ def test_it_is_ready_once_it_can_do_its_part(
         life._hook = cast(Webhook, Hook(None if listens else "the port is taken"))
     missing = life._unready(lease)
     assert missing is None if words is None else words in (missing or "")
+
+
+@pytest.mark.parametrize(
+    ("lease", "seen", "acts"),
+    [
+        (None, False, 0),
+        (None, True, 1),
+        (OURS, False, 0),
+        (OURS, True, 1),
+        (OTHERS, False, 0),
+        (NOBODYS, True, 0),
+    ],
+    ids=["alone, at start", "alone", "leads, at start", "leads", "waits", "has lost the Lease"],
+)
+def test_its_metrics_say_that_it_acts_once_it_holds_the_lease_and_takes_turns(
+    lease: Any, seen: bool, acts: int
+) -> None:
+    life = Life(Options())
+    life.waking = cast(Any, SimpleNamespace())
+    if seen:
+        life.ready.set()
+    first = next(life._metrics(cast(Any, None), lease))
+    assert (first.name, list(first.samples)) == (own.LEADS.name, [("", acts)])
 
 
 @dataclass

@@ -11,7 +11,7 @@ OPERATOR_GONE: Final = Alert(
     name="OperatorGone",
     summary="No Plimsoll operator acts.",
     description=(
-        "No process that Prometheus sees holds the Lease. Deployments go on serving, but nothing is scaled, rolled out or replaced, and "
+        "No process that Prometheus sees holds the Lease and takes turns. Deployments go on serving, but nothing is scaled, rolled out or replaced, and "
         "alerts that need the operator's own figures are silent: NotServing, Stalled, CrashLoop and those of places. Promises are held for an hour more. "
         "Look at the operator's pods and their last log lines; if they run, at their PodMonitor."
     ),

@@ -260,8 +260,10 @@ class Life:
         return "what is in the cluster has not been seen yet" if self._hook is None else self._hook.unheard
 
     def _metrics(self, door: Door, lease: Lease | None) -> Iterator[Metric]:
-        waking, leads = self.waking, lease is None or lease.held
-        yield telemetry.single(own.LEADS, float(leads))
+        waking = self.waking
+        # Who holds the Lease and never comes to take turns, as a right is missing, would look like one that acts.
+        acts = self.ready.is_set() and (lease is None or lease.held)
+        yield telemetry.single(own.LEADS, float(acts))
         yield telemetry.single(own.DEPLOYMENTS, len(waking.resources))
         yield from telemetry.process()
         yield from telemetry.turns(waking.wakes.counts, waiting=waking.wakes.waiting)
@@ -269,7 +271,7 @@ class Life:
         if self._admission is not None:
             yield from telemetry.reviews(self._admission.counts, listens=self._unheard() is None)
         yield from telemetry.calls(door.calls.count)
-        if leads and self.ready.is_set():
+        if acts:
             # Only the leading process tells of the fleet and of deployments.
             yield from telemetry.fleet(waking.connected.inventory())
             yield from telemetry.deployments(waking.world.books)

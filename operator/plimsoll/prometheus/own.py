@@ -22,7 +22,9 @@ LLM: Final = ("llm_namespace", "llm")
 
 INFO: Final = Own("plimsoll_info", "gauge", "1, with the release that runs.", ("version",))
 LEADS: Final = Own(
-    "plimsoll_leads", "gauge", "Whether this process acts: 1, or 0 while it waits for the Lease."
+    "plimsoll_leads",
+    "gauge",
+    "Whether this process acts: 1, or 0 while it waits for the Lease, or has not seen yet what is in the cluster.",
 )
 DEPLOYMENTS: Final = Own("plimsoll_deployments", "gauge", "LLMDeployments seen.")
 TURNS: Final = Own("plimsoll_turns_total", "counter", "Turns taken: one look at one deployment each.")
