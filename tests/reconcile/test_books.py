@@ -16,7 +16,7 @@ from plimsoll.facts.gpus import Gpu, UnknownGpu
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile import books
 from plimsoll.reconcile.books import OTHER, Books, Figures
-from plimsoll.status.told import News, ramp_news
+from plimsoll.status.told import News, ramp_news, unreadable
 from tests.control.test_properties import DONE
 
 CONFIG = OperatorConfig()
@@ -202,6 +202,19 @@ def test_of_several_restarts_between_two_looks_all_but_the_first_are_one_again()
     for restarts in (0, 3):
         books.note(deployment(), STATUS, serving(a=restarts), CONFIG, 0.0)
     assert (figures(books).restarts, figures(books).again) == (3, 2)
+
+
+def test_of_one_that_cannot_be_read_its_conditions_are_told_and_its_restarts_count_on() -> None:
+    books, seen = Books(), deployment(slo={"ttftP99Ms": 2000})
+    for restarts in (0, 3):
+        books.note(seen, STATUS, serving(a=restarts), CONFIG, 0.0)
+    before = figures(books)
+    books.note_unreadable(seen.metadata, unreadable("spec: what is that", 2, "2026-01-01T00:00:00Z"))
+    assert figures(books) == Figures(
+        conditions=(("Ready", False), ("Stalled", True)), restarts=before.restarts, again=before.again
+    )
+    books.note(seen, STATUS, serving(a=3), CONFIG, 0.0)
+    assert figures(books) == before
 
 
 def test_another_resource_of_the_same_name_begins_anew() -> None:

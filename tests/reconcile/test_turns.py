@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from plimsoll.kube.child import Child
 from plimsoll.kube.errors import KubeError, Unreachable, refusal
 from plimsoll.objects import Ref
 from plimsoll.reconcile import turn as turns
+from plimsoll.reconcile.books import Figures
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.seen import Seen
@@ -125,6 +126,53 @@ def test_a_turn_that_fails_by_a_mistake_of_ours_is_a_condition_that_names_its_ki
     assert [one.reason for one in doors.news] == ["InternalError"], "once, however often it is tried"
     assert len([one for one in doors.written if get_condition(one.conditions, names.STALLED)]) == 1
     assert get_condition(doors.written[-1].conditions, names.RECONCILING) is None
+
+
+def test_metrics_tell_of_a_resource_whose_turns_fail_that_it_stalls_and_how_many_replicas_serve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doors, world = staged()
+    asyncio.run(turns.turn(world, KEY))
+    (planned,) = doors.written[-1].sets
+    pod = PodSeen(name="p", uid="p", stage=Stage.READY, node="n")
+    monkeypatch.setattr(turns, "decide", fails)
+    ready = []
+    for stage in (Stage.READY, Stage.FAILED):
+        pods = (replace(pod, stage=stage),)
+        doors.there = Serving(sets=(SetSeen(name=planned.name, replicas=1, pods=pods),))
+        with pytest.raises(KeyError):
+            asyncio.run(turns.turn(world, KEY))
+        ((_, found),) = world.books
+        assert (names.STALLED, True) in found.conditions
+        replicas = dict(found.replicas)
+        ready.append((replicas["wanted"], replicas["ready"], replicas["failed"]))
+    assert ready == [(1, 1, 0), (1, 0, 1)]
+
+
+def test_a_failure_is_told_also_where_what_is_seen_of_the_pods_is_what_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doors, world = staged()
+    monkeypatch.setattr(doors, "serving", lambda *_: fails(cast(Any, None)))
+    with pytest.raises(KeyError):
+        asyncio.run(turns.turn(world, KEY))
+    assert stalled(world) is not None
+
+
+def test_metrics_tell_of_a_resource_that_cannot_be_read_that_it_stalls_and_nothing_that_it_was() -> None:
+    _, world = staged()
+    asyncio.run(turns.turn(world, KEY))
+    body = dict(world.resources.get(KEY) or {})
+    body |= {"spec": {**body["spec"], "scaling": {"min": "three"}}}
+    body |= {"metadata": {**body["metadata"], "generation": 2, "resourceVersion": "9"}}
+    world.resources.put(KEY, body)
+    for _ in range(2):
+        assert asyncio.run(turns.turn(world, KEY)) is None
+        ((key, found),) = world.books
+        assert key == KEY
+        assert found == Figures(conditions=((names.READY, False), (names.STALLED, True)))
+        # As an operator that has just taken over.
+        world.books.forget(KEY)
 
 
 def test_a_turn_that_comes_to_its_end_takes_the_failure_of_one_before_back(

@@ -17,7 +17,7 @@ from plimsoll.api.conditions import REASONS
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
-from plimsoll.api.v1alpha1.deployment import LLMDeployment
+from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
 from plimsoll.control.gate import OF_QUERY
 from plimsoll.control.retune.steps import Phase
@@ -128,6 +128,30 @@ class Books:
             known = self._known[key] = kept
         _count(known, serving, now)
         known.figures = _shared(_figures(status, serving, known))
+
+    def note_failed(
+        self,
+        deployment: LLMDeployment,
+        status: LLMDeploymentStatus,
+        serving: Serving,
+        config: OperatorConfig,
+        now: float,
+    ) -> None:
+        """The same after a turn that raised: its status has the replicas of an earlier turn, of which none may be ready any more."""
+        if status.replica_status is not None:
+            ready = sum(seen.ready for seen in serving.sets)
+            counted = status.replica_status.model_copy(update={"ready": ready})
+            status = status.model_copy(update={"replica_status": counted})
+        self.note(deployment, status, serving, config, now)
+
+    def note_unreadable(self, about: ObjectMeta, status: LLMDeploymentStatus) -> None:
+        """Note of a deployment that cannot be read what its conditions say: nothing else of it is known any more. Restarts count on."""
+        key, uid = f"{about.namespace}/{about.name}", about.uid or ""
+        known = self._known.get(key)
+        if known is None or known.uid != uid:
+            known = self._known[key] = _Known(uid, None, Promise())
+        known.generation, known.slo = None, Promise()
+        known.figures = _shared(_figures(status, Serving(), known))
 
     def planned(self, plan: Plan) -> None:
         if plan.pinning is None or not plan.pinning.kept:

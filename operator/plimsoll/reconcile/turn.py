@@ -321,8 +321,14 @@ async def _tell_failed(world: World, key: str, error: Exception) -> None:
     body = world.resources.get(key)
     if body is not None:
         deployment = LLMDeployment.observed(body)
-        generation, now = deployment.metadata.generation, timestamp(world.now())
-        await _write(world, deployment, status_after_failure(error, deployment.status, generation, now), body)
+        generation, now = deployment.metadata.generation, world.now()
+        after = status_after_failure(error, deployment.status, generation, timestamp(now))
+        try:
+            serving, _ = steady(world.serving(key), now)
+            world.books.note_failed(deployment, after, serving, world.config, now)
+        finally:
+            # What is seen of it may be what the turn failed on.
+            await _write(world, deployment, after, body)
 
 
 async def _write(
@@ -359,6 +365,7 @@ async def _tell_unreadable(world: World, body: Mapping[str, Any], error: Validat
         one for one in (body.get("status") or {}).get("conditions") or () if one["type"] == names.STALLED
     ]
     status = unreadable(problems, metadata.generation, timestamp(world.now()))
+    world.books.note_unreadable(metadata, status)
     if [(one["message"], one.get("observedGeneration")) for one in before] != [
         (one.message, one.observed_generation) for one in status.conditions if one.type == names.STALLED
     ]:
