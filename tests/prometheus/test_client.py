@@ -10,10 +10,10 @@ import pytest
 
 from plimsoll.facts.engines import engine_facts
 from plimsoll.kube.certificates import made
-from plimsoll.prometheus.client import CHUNK, Answered, Prometheus
+from plimsoll.prometheus.client import CHUNK, NO_ANSWER, Answered, Prometheus
 from plimsoll.prometheus.fleet import QUESTIONS_MOST, FleetMetrics
 from plimsoll.prometheus.vocabulary import vocabulary
-from plimsoll.prometheus.wakes import TOGETHER, WakeQueries
+from plimsoll.prometheus.wakes import LABEL, TOGETHER, WakeQueries
 from tests.prometheus.serving import body, server, vector
 
 WORDS = vocabulary([engine_facts("vllm", "0.33.0").metrics])
@@ -101,6 +101,10 @@ def test_answers_that_come_at_once_are_read_one_after_the_other():
         ((500, b"no"), "500"),
         ((422, b'{"error": "too many samples"}'), "too many samples"),
         ((422, b'{"error": ' + b"[" * 100_000), "HTTP 422"),
+        ((503, b"busy"), "HTTP 503: busy"),
+        ((503, b'{"errorType": "unavailable", "error": "not ready"}'), "HTTP 503: not ready"),
+        ((503, b'{"errorType": "timeout", "error": "query timed out"}'), NO_ANSWER),
+        ((504, b"Gateway Timeout"), NO_ANSWER),
         ((200, b"not json"), "Error"),
         ((200, b"[" * 100_000), "Error"),
         ((200, b'{"data": {"result": [' + b"[" * 100_000), "Error"),
@@ -113,6 +117,28 @@ def test_a_wrong_answer_is_an_error_of_its_question_alone(reply, words):
     assert list(result.answers) == ["b"]
     assert words in result.errors["a"]
     assert result.reachable
+
+
+@pytest.mark.parametrize("late", [(503, b'{"errorType": "timeout", "error": "query timed out"}'), (504, b"")])
+def test_one_wake_query_that_the_server_itself_gives_up_keeps_no_other_from_being_answered(late):
+    queries = {f"team/{name}": name for name in ("a", "b", "c", "slow")}
+
+    def answer(query):
+        found = [key for key in queries if f'"{key}"' in query]
+        return late if "slow" in query else body(vector(*(({LABEL: key}, 3) for key in found)))
+
+    async def run(url):
+        client = Prometheus(url, deadline_s=600.0)
+        wakes = WakeQueries(client)
+        try:
+            return [await wakes.look(queries) for _ in range(3)][-1]
+        finally:
+            client.close()
+
+    with server(answer) as url:
+        found = asyncio.run(run(url))
+    assert found.waiting == {"team/a": 3.0, "team/b": 3.0, "team/c": 3.0}
+    assert found.slow == {"team/slow"}
 
 
 def test_nobody_there_is_unreachable():

@@ -167,6 +167,9 @@ def _row_by_row(response: requests.Response, *, own: threading.local, **_: Any) 
     if response.is_redirect:
         return
     content = _content(response)
+    if status == 504 or (status == 503 and _said(content, "errorType") == "timeout"):
+        # A proxy or Prometheus itself gave up first: the question is as slow as one that our own deadline ends.
+        raise requests.Timeout
     if status != 200:
         raise PrometheusApiClientException(f"HTTP {status}: {_told(content)}")
 
@@ -222,11 +225,15 @@ def _words(error: BaseException) -> str:
 
 def _told(content: bytes) -> str:
     """What Prometheus says is wrong, from the content of its answer."""
-    text = content.decode(errors="replace")
+    return _said(content, "error") or content.decode(errors="replace").strip() or "without a word"
+
+
+def _said(content: bytes, name: str) -> str:
+    """A field of an answer; empty where it has none."""
     try:
-        return str(parsed(text)["error"])
+        return str(parsed(content.decode(errors="replace"))[name])
     except (ValueError, KeyError, TypeError):
-        return text.strip() or "without a word"
+        return ""
 
 
 def _inmost(error: BaseException) -> str:
