@@ -55,6 +55,12 @@ changes them only where not all pods are found twice). So does one that a pair o
 Mimir without deduplication: series are told apart by `job`, `instance`, `prometheus`, `prometheus_replica`, `replica` and `__replica__`. Dashboards draw
 once what both of a pair have recorded.
 
+The rules must be worked out as they are. Where a Prometheus holds each PrometheusRule to its own namespace (`enforcedNamespaceLabel` of the Prometheus operator; OpenShift's
+monitoring of user workloads does so by default), every selector finds series of the release's namespace alone: no alert about load, latency or failed requests can fire for resources
+elsewhere, and PlimsollMetricsStale fires where all is well. On OpenShift list the release's namespace in `namespacesWithoutLabelEnforcement`, in the `config.yaml` of the ConfigMap
+`user-workload-monitoring-config`; elsewhere name the rule in `excludedFromEnforcement` of the Prometheus (or ThanosRuler):
+`{group: monitoring.coreos.com, resource: prometheusrules, namespace: plimsoll, name: plimsoll}`.
+
 Alerts about a resource have the labels `namespace` and `llm`, and `cluster` where series have it: [several clusters](#several-clusters). [Below](#sent-to-the-operator) is how they reach the operator.
 
 | alert | severity | lasts | says |
