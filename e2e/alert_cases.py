@@ -11,7 +11,9 @@ from typing import Final
 from alert_case import Case, case
 from alert_series import (
     AGAIN,
+    AT_MAX,
     AVAILABLE,
+    CONDITION,
     DRAINS_BESIDE,
     ERRORS,
     FAILED,
@@ -268,6 +270,8 @@ CASES: Final = (
     case("a replica has waited for GPUs for a moment", {replicas("waiting_gpus"): since(27, "0", "1")}),
     case("replicas are given up after ten minutes without GPUs, and asked for again", {replicas("waiting_gpus"): held(7, 17), LIMITED: since(7, "0", "1")}, "WaitingForGPUs", at="45m"),
     case("a replica that waited for GPUs has its place", {replicas("waiting_gpus"): held(7, 17), LIMITED: held(7, 17)}, at="23m"),
+    case("a replica that waited for GPUs has its place, and no more are allowed", {replicas("waiting_gpus"): held(7, 17), LIMITED: "_x7 1x9 stale", AT_MAX: f"_x17 1x{MINUTES}", CONDITION: since(7, "0", "1")}, at="26m"),
+    case("replicas are given up without GPUs, and no operator told for some minutes", {replicas("waiting_gpus"): held(7, 17), LIMITED: "_x7 1x10 stale _x8 1x90", LEADS: "1x17 stale _x8 1x90"}, "WaitingForGPUs", at="36m"),
     case("a deployment that waited for GPUs is gone", {replicas("waiting_gpus"): "1x16 stale", LIMITED: "1x16 stale", replicas("wanted"): "1x16 stale"}, at="26m"),
     case("a replica waited for a moment, and no more are allowed", {replicas("waiting_gpus"): held(7, 9), LIMITED: since(7, "0", "1")}),
     case("a replica waited long ago, and no more are allowed", {replicas("waiting_gpus"): held(7, 17), LIMITED: since(7, "0", "1")}, at="63m"),

@@ -31,7 +31,9 @@ TURNS: Final = 'plimsoll_turns_total{namespace="plimsoll",pod="plimsoll-0"}'
 FAILED: Final = 'plimsoll_turns_failed_total{namespace="plimsoll",pod="plimsoll-0",reason="500"}'
 RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
 AGAIN: Final = f"plimsoll_engine_restarts_again_total{{{LLM}}}"
-LIMITED: Final = f'plimsoll_condition{{{LLM},type="ScalingLimited"}}'
+CONDITION: Final = f'plimsoll_condition{{{LLM},type="ScalingLimited"}}'
+LIMITED: Final = f'plimsoll_scaling_limited{{{LLM},reason="GPUsUnavailable"}}'
+AT_MAX: Final = f'plimsoll_scaling_limited{{{LLM},reason="AtMax"}}'
 STALLED: Final = f'plimsoll_condition{{{LLM},type="Stalled"}}'
 METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'
 PAUSED: Final = f'plimsoll_condition{{{LLM},type="AutotunePaused"}}'

@@ -111,6 +111,20 @@ def test_each_set_takes_devices_of_its_own(sets: list[tuple[str, int]], devices:
     assert noted(STATUS.model_copy(update={"sets": told})).devices == devices
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "told"),
+    [
+        ("True", "GPUsUnavailable", "GPUsUnavailable"),
+        ("True", "0xdeadbeef", OTHER),
+        ("False", "GPUsUnavailable", ""),
+    ],
+)
+def test_what_limits_scaling_is_told_by_its_reason_while_it_does(status: str, reason: str, told: str) -> None:
+    (ready, _, _) = STATUS.conditions
+    limited = ready.model_copy(update={"type": names.SCALING, "status": status, "reason": reason})
+    assert noted(STATUS.model_copy(update={"conditions": (limited,)})).limited == told
+
+
 def test_what_is_not_known_is_left_out_and_never_zero() -> None:
     assert dict(noted().kv_tokens) == {"predicted": 1000}
     assert dict(noted().conditions) == {"Ready": True, "Degraded": False}

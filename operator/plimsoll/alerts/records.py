@@ -175,13 +175,14 @@ PREDICTED_RUNNING: Final = ours("llm:predicted_running:max", own.PREDICTED_RUNNI
 KV_TOKENS: Final = ours("llm:kv_tokens:max", own.KV_TOKENS)
 TENSOR: Final = ours("llm:tensor_parallel:max", own.TENSOR_PARALLEL)
 CONDITION: Final = ours("llm:condition:max", own.CONDITION)
+SCALING_LIMITED: Final = ours("llm:scaling_limited:max", own.SCALING_LIMITED)
 RESTARTS: Final = ours("llm:engine_restarts:increase15m", own.RESTARTS, "increase({}[15m])")
 AGAIN: Final = ours("llm:engine_restarts_again:increase15m", own.RESTARTS_AGAIN, "increase({}[15m])")
 AGAIN_HOUR: Final = ours("llm:engine_restarts_again:increase1h", own.RESTARTS_AGAIN, "increase({}[1h])")
 
 RECORDS: Final = (
     KV_USAGE, RUNNING, WAITING, WAITING_MOST, WAITING_LEAST, FINISHED, REFUSED, ASKED, FAILURES, FAILED, FAILURES_HOUR, FAILED_HOUR, PREEMPTIONS, PREEMPTED, TTFT, TTFT_MEDIAN,
-    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SERVED_AT, ASLEEP_AT, SLO_TOLD, SLO, AVAILABILITY_TOLD, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR, CONDITION, RESTARTS, AGAIN, AGAIN_HOUR,
+    TTFT_SAMPLES, ITL, ITL_MEDIAN, PROMPT, REPLICAS, SERVED_AT, ASLEEP_AT, SLO_TOLD, SLO, AVAILABILITY_TOLD, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR, CONDITION, SCALING_LIMITED, RESTARTS, AGAIN, AGAIN_HOUR,
 )  # fmt: skip
 """In the order in which they are computed: one may use those before it."""
 

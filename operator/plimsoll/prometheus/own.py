@@ -130,6 +130,12 @@ CONDITION: Final = Own(
     "Conditions: 1 is True, 0 is False; Unknown and absent ones are left out, and so is MetricsAvailable where only a wake query has no answer.",
     (*LLM, "type"),
 )
+SCALING_LIMITED: Final = Own(
+    "plimsoll_scaling_limited",
+    "gauge",
+    "1, with the reason why the condition ScalingLimited is True. Absent where it is not.",
+    (*LLM, "reason"),
+)
 RESTARTS: Final = Own(
     "plimsoll_engine_restarts_total",
     "counter",
@@ -148,6 +154,6 @@ MEMORY: Final = Own("process_resident_memory_bytes", "gauge", "Memory of this pr
 ALL: Final = (
     INFO, LEADS, DEPLOYMENTS, TURNS, TURNS_FAILED, TURN_SECONDS, TURNS_WAITING, TURNS_RUNNING, API_CALLS,
     ADMISSION_LISTENS, ADMISSION_REVIEWS, ADMISSION_SECONDS, CONTROL_TICKS, CONTROL_SECONDS, METRICS_REACHABLE, PLANS, DECISIONS,
-    ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR_PARALLEL, CONDITION, RESTARTS,
-    RESTARTS_AGAIN, CPU_SECONDS, MEMORY,
+    ALERTS_RECEIVED, POOL_DEVICES, REPLICAS, DEVICES, SLO, AVAILABILITY, PREDICTED, PREDICTED_RUNNING, KV_TOKENS, TENSOR_PARALLEL, CONDITION, SCALING_LIMITED,
+    RESTARTS, RESTARTS_AGAIN, CPU_SECONDS, MEMORY,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from plimsoll import names
-from plimsoll.api.conditions import REASONS
+from plimsoll.api.conditions import REASONS, get_condition
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
@@ -67,6 +67,8 @@ class Figures:
     tensor: int | None = None
     link: str = ""
     conditions: tuple[tuple[str, bool], ...] = ()
+    limited: str = ""
+    """Why it is limited in scaling; empty where it is not."""
     restarts: int = 0
     again: int = 0
     """Restarts of replicas that had restarted not long before."""
@@ -256,9 +258,17 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, known: _Known) -> Fi
             # are not.
             if one.status != "Unknown" and not (one.type == names.METRICS and one.reason in OF_QUERY)
         ),
+        limited=_limited(status),
         restarts=known.restarts,
         again=known.again,
     )
+
+
+def _limited(status: LLMDeploymentStatus) -> str:
+    limited = get_condition(status.conditions, names.SCALING)
+    if limited is None or limited.status != "True":
+        return ""
+    return limited.reason if limited.reason in REASONS[names.SCALING] else OTHER
 
 
 def _devices(status: LLMDeploymentStatus) -> int | None:
