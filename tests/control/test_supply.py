@@ -54,6 +54,24 @@ def test_counted_on_is(age: float, state: ReplicaState, waiting: float, counted:
     assert (load.supply.ready, load.supply.counted) == (2, counted)
 
 
+@pytest.mark.parametrize("waiting", [0, 40], ids=["nobody waits", "beside a queue"])
+@pytest.mark.parametrize(
+    ("loads", "counted"),
+    [(20, 3), (2 * LEAD + 15, 2)],
+    ids=["its node has just come", "its node came long ago"],
+)
+def test_one_that_waited_for_its_node_is_late_only_by_the_time_since_that_came(
+    loads: float, counted: int, waiting: float
+) -> None:
+    """It was counted on while its node was made, or while an admin's queue had it wait, and has not begun to load before."""
+    role = two_and_one_more(9000, waiting=waiting)
+    *others, one = role.sets[0].replicas
+    one = replace(one, scheduled=NOW - loads, since=NOW - loads)
+    role = replace(role, sets=(replace(role.sets[0], replicas=(*others, one)),))
+    load = load_of(role, RoleMemory(), now=NOW, lead_s=LEAD, law=LAW)
+    assert (load.supply.ready, load.supply.counted) == (2, counted)
+
+
 @pytest.mark.parametrize(("late", "action"), [(False, Action.HOLD), (True, Action.UP)])
 def test_while_requests_wait_another_is_asked_for_in_place_of_one_that_starts_late(
     late: bool, action: Action
@@ -81,8 +99,8 @@ def test_a_step_up_beyond_what_is_wanted_says_that_not_all_that_were_asked_for_c
 def test_a_set_that_can_grow_no_more_shortens_no_wait_for_a_node_of_another(
     full: float | None, action: Action
 ) -> None:
-    """The last one has its node for a moment, and was asked for when that node had to be made."""
-    come = replace(replicas(1, ReplicaState.STARTING, age=30, first=9)[0], created=NOW - 700)
+    """The last one has loaded for longer than replicas take, though not for as long as a node and two of them do."""
+    come = replicas(1, ReplicaState.STARTING, age=600, first=9)[0]
     sets = (
         replace(serving(2), provision_s=full, price_per_hour=1.0),
         serving(name="b", pool="b", price_per_hour=2.0, replicas=(come,), wanted=1, provision_s=600.0),

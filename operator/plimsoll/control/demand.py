@@ -228,7 +228,7 @@ def supply_of(
             elif replica.is_unplaced(now, unplaced_s, each.node_s):
                 continue
             elif replica.state is not ReplicaState.FAILED and (
-                now - replica.created < credit_s or replica.state in AWAITED
+                now - replica.begun < credit_s or replica.state in AWAITED
             ):
                 coming += 1
         if not each.refused:

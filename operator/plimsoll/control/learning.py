@@ -110,7 +110,7 @@ def _start_s(starts: tuple[float, ...], first: float) -> float:
 def started(memory: RoleMemory, role: Role, law: Law) -> RoleMemory:
     """With the start-up times of the replicas that came to be ready since the last tick."""
     found = sorted(
-        (replica.since, replica.since - _begun(replica), _came(replica, memory.started_until, law))
+        (replica.since, replica.since - replica.begun, _came(replica, memory.started_until, law))
         for each in role.sets
         for replica in each.replicas
         if replica.state is ReplicaState.READY and replica.since > memory.started_until
@@ -123,18 +123,14 @@ def started(memory: RoleMemory, role: Role, law: Law) -> RoleMemory:
     )
 
 
-def _begun(replica: Replica) -> float:
-    return replica.scheduled or replica.created
-
-
 def _came(replica: Replica, until: float, law: Law) -> bool:
     """Whether the replica is ready for the first time, so that its start can be learned from.
 
     After an end of its engine, or a silence of its node, a replica tells since when it is ready again, and not when it first was. So only
     a time that a first start may take counts; but one that got its GPUs after all known starts is new, however long it took.
     """
-    likely = replica.restarts == 0 and replica.since - _begun(replica) <= law.start_most_s
-    return likely or 0 < until <= _begun(replica)
+    likely = replica.restarts == 0 and replica.since - replica.begun <= law.start_most_s
+    return likely or 0 < until <= replica.begun
 
 
 def is_settled(memory: RoleMemory, now: float) -> bool:

@@ -50,7 +50,7 @@ class Replica:
     """When it came into this state."""
     created: float
     scheduled: float | None = None
-    """When it got its GPUs: starting up is counted from then."""
+    """When it got its GPUs."""
     restarts: int = 0
     """Times that an engine of it has ended and was started again, and not because its node was."""
     outside: bool = False
@@ -60,6 +60,11 @@ class Replica:
     """Since when it has not served; None where nobody says, then since it came into its state."""
     pod: str = ""
     """Name of the (leader's) pod, for people."""
+
+    @property
+    def begun(self) -> float:
+        """When it began to start up: what it waited for before, a node or its turn in a queue, is no part of that."""
+        return self.scheduled or self.created
 
     def has_failed(self, now: float, seconds: float) -> bool:
         """It has not served for so long, and its engine has ended meanwhile, or cannot begin. One that loads for the first time may take long."""
