@@ -13,7 +13,7 @@ from plimsoll.control.learning import lead_s, learned, ratio_of
 from plimsoll.control.memory import Learnt, RoleMemory
 from plimsoll.control.need import asked
 from plimsoll.control.prompts import StepMemory
-from plimsoll.control.situation import ReplicaState
+from plimsoll.control.situation import NO_LIMITS, ReplicaState
 from tests.control.situations import (
     CAPACITY,
     NOW,
@@ -33,7 +33,7 @@ def role_of(said, *sets):
 
 
 def loaded(memory: RoleMemory, said, *sets) -> Load:
-    return load_of(role_of(said, *sets), memory, now=NOW, lead_s=1000, law=LAW)
+    return load_of(role_of(said, *sets), memory, now=NOW, lead_s=1000, law=LAW, slo=SLO)
 
 
 def minute(memory: RoleMemory, said, *sets) -> Learnt:
@@ -80,6 +80,13 @@ def test_what_one_bad_hour_taught_fades_while_the_limits_hold():
     known = memory.learnt["set-a"].concurrency
     assert known is not None
     assert known > 45
+
+
+@pytest.mark.parametrize(("slo", "requests"), [(SLO, 25.0), (NO_LIMITS, 50.0)], ids=["kept", "taken out"])
+def test_what_limits_taught_counts_for_as_long_as_there_are_any(slo, requests):
+    said, memory = signals(2, kv=0.01), settled(concurrency=25.0)
+    load = load_of(role_of(said), memory, now=NOW, lead_s=1000, law=LAW, slo=slo)
+    assert load.holds.by_limits == requests, "50 is what the plan says"
 
 
 def test_a_queue_on_one_replica_says_nothing_of_those_that_are_half_empty():

@@ -151,7 +151,9 @@ def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -
     signals, capacity = role.signals, role.sets[0].capacity
     slots = max([each.max_num_seqs for each in firsts(role) if each.max_num_seqs], default=None)
     most = float(slots or capacity.max_num_seqs)
-    known = learnt.concurrency if learnt.concurrency is not None else capacity.concurrency
+    # Once no limit is promised, nothing would teach otherwise what one taught.
+    taught = None if slo == NO_LIMITS else learnt.concurrency
+    known = taught if taught is not None else capacity.concurrency
     full = prompts.most_tokens(learnt.steps, capacity)
     lengths = prompts.lengths_of(signals, capacity)
     each = prompts.tokens_each(lengths)
