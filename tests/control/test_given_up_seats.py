@@ -13,7 +13,7 @@ from plimsoll.control.law import LAW
 from plimsoll.control.memory import Blocked, Memory
 from plimsoll.control.scaling import decide
 from plimsoll.control.signals import Signals
-from plimsoll.control.situation import Bounds, Replica, ReplicaState, Room, ServingSet, Situation
+from plimsoll.control.situation import Bounds, Replica, ReplicaState, Room, ServingSet, Situation, Zero
 from plimsoll.planning.placing.budgets import Limits
 from tests.control.situations import (
     NOW,
@@ -289,6 +289,33 @@ def test_a_set_that_is_left_alone_is_tried_all_the_same_where_no_other_has_room_
     assert by_set(found[-1]) == {"a": 1, "b": 1}, "one, and no more before that one serves"
     roomy = watching(asked, 6, memory=memory, room=Room(gpus={"a": 9.0, "b": 9.0}))
     assert by_set(roomy[-1])["a"] == 0
+
+
+WOKEN = situation(NOBODY, cheap(0), dear(0), bounds=Bounds(min=0, max=4), zero=Zero(waiting=3.0))
+
+
+@pytest.mark.parametrize("left", ["a fails", "a"], ids=["it failed", "it found no GPUs"])
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        (WOKEN, 1),
+        (situation(signals(1, inflight=5, rate=0.5), cheap(0), dear(1), bounds=Bounds(min=3, max=4)), 2),
+        (situation(signals(1), cheap(0), dear(1), bounds=Bounds(min=3, max=3, fixed=3)), 2),
+    ],
+    ids=["to wake", "for the minimum", "for a number that a person set"],
+)
+def test_what_is_asked_for_without_a_look_at_the_load_spares_a_set_that_is_left_alone_too(
+    asked: Situation, more: int, left: str
+) -> None:
+    """Else a deployment that wakes waits for replicas that have failed all day, beside GPUs of another set that are free."""
+    memory = known(ready=0, blocked={left: replace(BLOCK, until=NOW + 50_000, retry_s=60_000.0)})
+    dear_before = asked.roles[0].sets[1].told
+    for room, after in (
+        (9.0, {"a": 0, "b": dear_before + more}),
+        (0.0, {"a": more, "b": dear_before}),
+    ):
+        free = Room(gpus={"a": 9.0, "b": room})
+        assert by_set(watching(asked, 1, memory=memory, room=free)[-1]) == after
 
 
 def test_a_long_absence_of_the_operator_makes_no_set_wait_anew() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from plimsoll.control.decision import Action, Need, Told
 from plimsoll.control.memory import RoleMemory
+from plimsoll.control.placing import toward
 from plimsoll.control.situation import Zero
 from plimsoll.control.telling import scaling_limited
 from plimsoll.control.turn import Answer, Turn
@@ -16,7 +17,7 @@ from plimsoll.control.zero import woken
 
 
 def fixed(turn: Turn, memory: RoleMemory, count: int) -> Answer:
-    allotted = turn.toward(count, max(count, turn.there))
+    allotted = toward(turn, memory, count, max(count, turn.there))
     return turn.answer(
         memory,
         replicas=allotted.replicas,
@@ -31,7 +32,7 @@ def asleep(turn: Turn, memory: RoleMemory, zero: Zero) -> Answer:
     least, verdict = turn.role.bounds.min, woken(zero, memory)
     if not verdict.answer and least == 0:
         return turn.answer(memory, wanted=0, reason="ScaledToZero", message=verdict.why)
-    allotted = turn.toward(max(1, least), turn.role.bounds.max)
+    allotted = toward(turn, memory, max(1, least), turn.role.bounds.max)
     told = scaling_limited(turn.role, allotted, max(1, least))
     if allotted.limit is not None and not any(allotted.replicas.values()):
         return turn.answer(memory, wanted=1, reason=allotted.limit, message=verdict.why, told=told)
@@ -65,7 +66,7 @@ def into_bounds(
     aim = min(max(there, bounds.min), bounds.max)
     if aim == there:
         return None
-    allotted = turn.toward(aim, bounds.max)
+    allotted = toward(turn, memory, aim, bounds.max)
     after = sum(allotted.replicas.values())
     if after > there:
         memory = replace(memory, up_at=turn.now)

@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from plimsoll.control.copying import replace
+from plimsoll.control.demand import weights
 from plimsoll.control.law import Law
 from plimsoll.control.memory import FAILS, Blocked, RoleMemory
-from plimsoll.control.pools import grown
+from plimsoll.control.pools import Allotment, grown, shrunk
 from plimsoll.control.situation import ReplicaState, Role, Room, ServingSet
 from plimsoll.control.turn import Turn
 from plimsoll.values import light
@@ -41,17 +42,11 @@ class Placing:
 def placing(turn: Turn, memory: RoleMemory, *, least: int) -> Placing:
     """What becomes of replicas that find no GPUs. At least `least` replicas stay asked for."""
     role, now, law = turn.role, turn.now, turn.law
-    stuck = {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
+    stuck = _stuck(role, now, law)
     if not stuck and not memory.blocked:
         return Placing(memory=memory, blocked=frozenset(), failing={}, withdrawn={}, moved={}, stuck=stuck)
     blocked = _blocked(role, memory, stuck, now, law)
-    waiting = {key for key, each in blocked.items() if now < each.until}
-    refused = frozenset(stuck) | {each.name for each in role.sets if each.name in waiting}
-    failing = {
-        each.name: 0 if each.name + FAILS in waiting else 1
-        for each in role.sets
-        if (block := blocked.get(each.name + FAILS)) is not None and not _served_since(each, block)
-    }
+    refused, failing = _spared(role, blocked, stuck, now)
     # While something else moves replicas, no wish is taken back.
     busy = turn.situation.busy is not None
     late = {} if busy else {each.name: _late(each, now, law) for each in role.sets if each.name in stuck}
@@ -70,6 +65,20 @@ def placing(turn: Turn, memory: RoleMemory, *, least: int) -> Placing:
         moved=moved,
         stuck=stuck,
     )
+
+
+def toward(turn: Turn, memory: RoleMemory, aim: int, most: int) -> Allotment:
+    """To a number of replicas at once: up where the budget allows, those that find no room too; down from the dearest.
+
+    What is left alone is asked for only where nothing else has room: else a deployment that wakes waits for what has just failed.
+    """
+    role, now, law = turn.role, turn.now, turn.law
+    if aim <= turn.there:
+        return shrunk(role, weights(role.sets), turn.there - aim, 0)
+    ones, more = {each.name: 1.0 for each in role.sets}, float(aim - turn.there)
+    stuck = _stuck(role, now, law)
+    refused, failing = _spared(role, _blocked(role, memory, stuck, now, law), stuck, now)
+    return grown(role, ones, more, most=most, blocked=refused, failing=failing, room=turn.room, patient=True)
 
 
 def failed(role: Role, memory: RoleMemory, now: float, seconds: float) -> Mapping[str, int]:
@@ -130,6 +139,24 @@ def _blocked(
         if block is not None and not _served_since(each, block, now - law.withdraw_s):
             found[each.name + FAILS] = block
     return found
+
+
+def _stuck(role: Role, now: float, law: Law) -> Mapping[str, int]:
+    return {each.name: count for each in role.sets if (count := _unplaced(each, now, law.unplaced_s))}
+
+
+def _spared(
+    role: Role, blocked: Mapping[str, Blocked], stuck: Collection[str], now: float
+) -> tuple[frozenset[str], Mapping[str, int]]:
+    """Sets that find no GPUs for more, and those of which replicas failed, each with how many may be on their way."""
+    waiting = {key for key, each in blocked.items() if now < each.until}
+    refused = frozenset(stuck) | {each.name for each in role.sets if each.name in waiting}
+    failing = {
+        each.name: 0 if each.name + FAILS in waiting else 1
+        for each in role.sets
+        if (block := blocked.get(each.name + FAILS)) is not None and not _served_since(each, block)
+    }
+    return refused, failing
 
 
 def _moved(

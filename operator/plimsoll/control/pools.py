@@ -57,7 +57,7 @@ def grown(
     """The sets with `units` more replicas of the first set, or as good as, and at most `most` replicas in all.
 
     `blocked` find no GPUs for more. Of `failing` replicas have failed: so many of each may be on their way.
-    `patient`: replicas that find no room are asked for all the same, and wait for it.
+    `patient`: replicas that find no room are asked for all the same, and wait for it; then also of sets that are `blocked` or `failing`.
     """
     told = {each.name: each.told for each in role.sets}
     room = room or Room()
@@ -68,7 +68,7 @@ def grown(
         if left <= ROUNDING:
             break
         if place == len(ordered):
-            blocked, room = (), Room(limits=room.limits)
+            blocked, failing, room = (), NONE_FAILED, Room(limits=room.limits)
             reasons.clear()
         if each.name in blocked:
             reasons.add("GPUsUnavailable")

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plimsoll.control.decision import Action, Need, RoleDecision, SetWish, Told
-from plimsoll.control.demand import weights
 from plimsoll.control.law import Law
 from plimsoll.control.memory import RoleMemory
-from plimsoll.control.pools import Allotment, grown, shrunk
 from plimsoll.control.situation import Role, Room, Situation
 from plimsoll.values import light
 
@@ -63,13 +61,6 @@ class Turn:
     def units(self, weight: Mapping[str, float]) -> float:
         """What all of them carry, in replicas of the first set."""
         return sum(weight[name] * count for name, count in self.told.items())
-
-    def toward(self, aim: int, most: int) -> Allotment:
-        """To a number of replicas at once: up where the budget allows, those that find no room too; down from the dearest."""
-        if aim > self.there:
-            ones, more = {each.name: 1.0 for each in self.role.sets}, float(aim - self.there)
-            return grown(self.role, ones, more, most=most, blocked=(), room=self.room, patient=True)
-        return shrunk(self.role, weights(self.role.sets), self.there - aim, 0)
 
     def answer(
         self,
