@@ -1,5 +1,7 @@
 """Which times are learned as start-ups: of a replica that comes to serve, and not of one that serves again."""
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.control.law import LAW
@@ -39,6 +41,8 @@ def ready(took_s: float, *, restarts: int = 0, ago_s: float = 5.0, number: int =
         (ready(900, restarts=1), None, ()),
         (ready(900, restarts=1), 950.0, (900.0,)),
         (ready(2400), 3000.0, (2400.0,)),
+        (replace(ready(1200), served=True), 1080.0, ()),
+        (replace(ready(1200), served=True), None, ()),
     ],
     ids=[
         "it came, and others while it started",
@@ -49,6 +53,8 @@ def ready(took_s: float, *, restarts: int = 0, ago_s: float = 5.0, number: int =
         "its engine did, and nobody has looked before",
         "its engine ended before it ever served",
         "a model of a terabyte",
+        "it missed a probe soon after it came",
+        "it did, and what was learned is lost",
     ],
 )
 def test_a_start_up_is_learned_of_who_comes_and_not_of_who_comes_back(

@@ -126,10 +126,12 @@ def started(memory: RoleMemory, role: Role, law: Law) -> RoleMemory:
 def _came(replica: Replica, until: float, law: Law) -> bool:
     """Whether the replica is ready for the first time, so that its start can be learned from.
 
-    After an end of its engine, or a silence of its node, a replica tells since when it is ready again, and not when it first was. So only
-    a time that a first start may take counts; but one that got its GPUs after all known starts is new, however long it took.
+    After an end of its engine, a silence of its node or a missed probe, a replica tells since when it is ready again, and not when it
+    first was. So only a time that a first start may take counts, and of none that was seen to serve before; but one that got its GPUs after
+    all known starts is new, however long it took.
     """
-    likely = replica.restarts == 0 and replica.since - replica.begun <= law.start_most_s
+    first = replica.restarts == 0 and not replica.served
+    likely = first and replica.since - replica.begun <= law.start_most_s
     return likely or 0 < until <= replica.begun
 
 

@@ -56,6 +56,8 @@ class Replica:
     outside: bool = False
     """It does not serve, and not because of its engine: its image is not there yet or cannot be had, its node took it away, or only a
     container beside the engine, or a readiness gate, holds it back."""
+    served: bool = False
+    """It has served before it came into its state, as an earlier look saw."""
     unready: float | None = None
     """Since when it has not served; None where nobody says, then since it came into its state."""
     pod: str = ""

@@ -9,10 +9,10 @@ import pytest
 from plimsoll.api.config import OperatorConfig
 from plimsoll.control.record import Record
 from plimsoll.control.signals import Signals
-from plimsoll.facts.serving import Serving
+from plimsoll.facts.serving import NODE_LOST, Serving, Stage
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop.grounds import Grounds
-from plimsoll.reconcile.loop.situations import serving_set, situation_of
+from plimsoll.reconcile.loop.situations import SetsSeen, serving_set, situation_of
 from plimsoll.reconcile.loop.subject import subject_of
 from tests.planning.asking import inventory, pool
 from tests.reconcile.loop.test_given_up import EDITS, edited, situation
@@ -41,6 +41,29 @@ def test_what_the_api_server_refuses_to_make_is_told_on() -> None:
     for why in ("", "exceeded quota: gpus"):
         (found,) = situation(met.before, Serving(sets=(replace(there, refused=why),))).roles[0].sets
         assert found.refused is bool(why)
+
+
+def test_who_has_served_is_told_on_once_it_does_not_until_its_pod_is_gone() -> None:
+    """Its time to come back is no time to start up."""
+    met, sets = edited(EDITS["other labels"]), SetsSeen()
+    (there, _) = met.serving.sets
+    grounds = Grounds(inventory(pool(nodes=1)), OperatorConfig())
+    (pod, other) = there.pods
+    looks = (
+        (pod,),
+        (replace(pod, stage=Stage.LOADING), other),
+        (replace(pod, reason=NODE_LOST), other),
+        (pod, other),
+        (other,),
+        (pod, other),
+    )
+    found = []
+    for pods in looks:
+        (each,) = sets.of(met.before, Serving(sets=(replace(there, pods=pods),)), grounds)
+        sets.over()
+        found.append({one.id for one in each.replicas if one.served})
+    both = {pod.uid, other.uid}
+    assert found == [set(), {pod.uid}, {other.uid}, both, {other.uid}, {other.uid}]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from plimsoll.control.record import Record
 from plimsoll.control.signals import Signals
-from plimsoll.control.situation import Role, ServingSet, Situation, Zero
+from plimsoll.control.situation import ReplicaState, Role, ServingSet, Situation, Zero
 from plimsoll.facts.serving import Serving, SetSeen
 from plimsoll.reconcile.loop.grounds import Ground, Grounds
 from plimsoll.reconcile.loop.replicas import replicas_of
@@ -25,7 +25,11 @@ class SetsSeen:
         rooms = tuple([grounds.for_set(planned) for planned in _counted(subject, serving)])
         found = self._known.get(subject.key)
         if found is None or not found.of(subject, serving, rooms):
-            found = _SetsOf(subject, serving, rooms, serving_sets(subject, serving, rooms))
+            served = frozenset[str]() if found is None else found.served
+            sets = tuple(_having_served(each, served) for each in serving_sets(subject, serving, rooms))
+            # A pod whose node is silent is no replica meanwhile, and is one again.
+            there = {pod.uid for seen in serving.sets for pod in seen.pods}
+            found = _SetsOf(subject, serving, rooms, sets, (served & there) | _serving(sets))
         self._asked[subject.key] = found
         return found.sets
 
@@ -40,9 +44,21 @@ class _SetsOf:
     serving: Serving
     rooms: tuple[Ground, ...]
     sets: tuple[ServingSet, ...]
+    served: frozenset[str]
+    """Replicas that are there and were ready at some look."""
 
     def of(self, subject: Subject, serving: Serving, rooms: tuple[Ground, ...]) -> bool:
         return self.subject is subject and self.serving is serving and self.rooms == rooms
+
+
+def _serving(sets: tuple[ServingSet, ...]) -> frozenset[str]:
+    return frozenset(one.id for each in sets for one in each.replicas if one.state is ReplicaState.READY)
+
+
+def _having_served(each: ServingSet, served: frozenset[str]) -> ServingSet:
+    if served.isdisjoint(one.id for one in each.replicas):
+        return each
+    return replace(each, replicas=tuple(replace(one, served=one.id in served) for one in each.replicas))
 
 
 def serving_sets(subject: Subject, serving: Serving, rooms: Sequence[Ground]) -> tuple[ServingSet, ...]:
