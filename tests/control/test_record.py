@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.config import Restarts
+from plimsoll.control.law import LAW
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.record import ACTS_KEPT, Act, Record, acts_of
 from plimsoll.control.retune import Phase, RetuneMemory, advance, effect_of
@@ -145,6 +146,34 @@ def test_what_is_done_at_the_look_at_which_a_clock_was_put_back_is_told_of_what_
     turned = advance(world.scene(), before)
     assert [event.reason for event in turned.events] == ["RetuneJudging"]
     assert [act.what for act in acts_of(world.now, before, turned)] == ["maxSequences"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "stays"),
+    [
+        ((), ["b"], True),
+        (("a",), ["b"], False),
+        (("a",), ["a"], True),
+        (("a", "b"), ["b", "c"], True),
+        (("a",), [""], True),
+    ],
+    ids=[
+        "an earlier release did not note it",
+        "something else",
+        "the same",
+        "the same in one of the sets",
+        "the plan does not say it",
+    ],
+)
+@pytest.mark.parametrize("starts", [(40.0,) * 20, (40.0,) * 3], ids=["many", "a few"])
+def test_short_starts_are_forgotten_once_something_else_runs(
+    before: tuple[str, ...], now: list[str], starts: tuple[float, ...], stays: bool
+) -> None:
+    memory = Memory(roles={"serve": RoleMemory(starts=starts, ready=2)})
+    after = Record(memory=memory, runs=before).running(now, LAW)
+    assert after.memory.of("serve") == RoleMemory(starts=starts if stays else (), ready=2)
+    assert after.runs == (tuple(now) if any(now) else before)
+    assert codec.decode(Record, json.loads(codec.canonical(after))) == after
 
 
 def done(what: str, count: int, record: Record) -> Record:

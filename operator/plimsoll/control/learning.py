@@ -107,6 +107,13 @@ def _start_s(starts: tuple[float, ...], first: float) -> float:
     return ordered[math.ceil(0.9 * len(ordered)) - 1]
 
 
+def other_runs(memory: RoleMemory, law: Law) -> RoleMemory:
+    """The memory once something else runs. Starts that were shorter than a first guess say nothing of it; longer ones are gone by until shorter
+    ones are seen, as most edits leave the model as it is."""
+    shorter = memory.starts and _start_s(memory.starts, law.start_first_s) <= law.start_first_s
+    return replace(memory, starts=()) if shorter else memory
+
+
 def started(memory: RoleMemory, role: Role, law: Law) -> RoleMemory:
     """With the start-up times of the replicas that came to be ready since the last tick."""
     found = sorted(

@@ -6,10 +6,12 @@ replicas follows only from a record that is stored, so that a crash between two 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from plimsoll.control.law import Law
+from plimsoll.control.learning import other_runs
 from plimsoll.control.memory import Memory
 from plimsoll.control.retune.steps import OF_SET, RetuneMemory, of_set
 from plimsoll.control.retune.turned import Turned
@@ -58,6 +60,8 @@ class Record:
     """Newest first."""
     noted: Mapping[str, Noted] = field(default_factory=dict)
     """By annotation: those that ask for something by changing."""
+    runs: tuple[str, ...] = ()
+    """What the plan's sets ran at the last look, by its digests; empty where nobody has looked, or no plan has said it."""
     busy_at: float | None = None
     """When somebody last asked, as far as gateway and engines say; None: nobody has looked."""
 
@@ -81,6 +85,17 @@ class Record:
     def _maybe_asked(self, now: float) -> Record:
         """The record after a time of which nobody knows whether somebody asked in it."""
         return replace(self, busy_at=None if self.busy_at is None else now)
+
+    def running(self, runs: Iterable[str], law: Law) -> Record:
+        """The record where the plan's sets run this. A release before this one did not note what ran, so what it learned stays."""
+        now = tuple(sorted({one for one in runs if one}))
+        if not now or now == self.runs:
+            return self
+        noted = replace(self, runs=now)
+        if not self.runs or not set(now).isdisjoint(self.runs):
+            return noted
+        roles = {name: other_runs(role, law) for name, role in self.memory.roles.items()}
+        return replace(noted, memory=replace(self.memory, roles=roles))
 
     @property
     def under_way(self) -> tuple[object, ...] | None:

@@ -22,6 +22,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         looked.append(case.key)
 
     for name, stub in {
+        "_running": lambda _tick, case: case,
         "_noticed": lambda _tick, case: case,
         "_situation": lambda *_: None,
         "_fleet": lambda *_: None,

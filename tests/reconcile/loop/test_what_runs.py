@@ -1,4 +1,4 @@
-"""What a set is known by for its retunes: what its replicas run, and not what retunes change or people write beside it."""
+"""What a set is known by for its retunes and start-ups: what its replicas run, and not what retunes change or people write beside it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from plimsoll.control.memory import Memory, RoleMemory
+from plimsoll.control.record import Record
 from plimsoll.control.retune.scene import changed
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop.subject import subject_of
 from tests.planning.asking import SMALL, deployment, facts, pool
+from tests.reconcile.staging import Scene, put, started
 from tests.reconcile.test_decide import after, seen
 
 AUTO: dict[str, Any] = {
@@ -83,3 +86,36 @@ def test_a_retune_that_stays_changes_nothing_of_it_and_a_plan_that_does_not_know
     assert runs(tuned, asked, first.revisions) == runs(first.kept, asked, first.revisions)
     unknown = replace(first.kept, plan=replace(plan, model_digest=""))
     assert runs(unknown, asked, first.revisions) == ""
+
+
+def starts_after(edit: dict[str, Any], starts: tuple[float, ...]) -> tuple[float, ...]:
+    """Start-ups that are kept an hour after an edit, where these were known before it."""
+    asked = seen(spec=AUTO, pools=(pool(nodes=4),))
+    first = decide(asked)
+    taught = RoleMemory(starts=starts, started_until=1_800_000_000.0)
+    record = Record(memory=Memory(roles={"serve": taught}))
+    stage = Scene(asked=asked, decision=replace(first, kept=replace(first.kept, control=record)))
+    world, control = started(stage)
+    stage.run(control, world, 2)
+    wanted = deployment(**{**AUTO, **edit})
+    put(stage, world, replace(asked, deployment=wanted, facts=facts(wanted)))
+    stage.turn(world)
+    stage.run(control, world, 240)
+    kept = stage.decision.kept.control
+    assert kept is not None
+    return kept.memory.of("serve").starts
+
+
+@pytest.mark.parametrize(
+    ("edit", "took", "kept"),
+    [
+        ({"model": {"source": SMALL}}, 40.0, 0),
+        ({"model": {"source": SMALL}}, 600.0, 20),
+        ({"podLabels": {"team": "search"}}, 40.0, 20),
+    ],
+    ids=["another model", "another model, that may start as slowly", "the same model"],
+)
+def test_how_fast_another_model_started_is_believed_of_none_that_nobody_saw_start(
+    edit: dict[str, Any], took: float, kept: int
+) -> None:
+    assert starts_after(edit, (took,) * 20) == (took,) * kept

@@ -51,7 +51,7 @@ def judged(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
     met: dict[str, tuple[Case, Signals, Situation]] = {}
     for key in sorted(cases):
         try:
-            case = _noticed(tick, cases[key])
+            case = _noticed(tick, _running(tick, cases[key]))
             signals = tick.signals(case)
             met[key] = case, signals, _situation(tick, case, signals)
         except Exception as error:  # noqa: BLE001 - what is odd about one deployment harms no other
@@ -89,6 +89,12 @@ def is_due(key: str, number: int, every: int) -> bool:
 
 def _spoiled(key: str, error: Exception) -> None:
     LOG.error("nothing can be decided for a deployment", exc_info=error, extra={"deployment": key})
+
+
+def _running(tick: Tick, case: Case) -> Case:
+    """With what its sets run noted."""
+    record = case.record.running([each.runs for each in case.subject.sets], tick.law)
+    return case if record is case.record else case.noting(record)
 
 
 def _noticed(tick: Tick, case: Case) -> Case:
