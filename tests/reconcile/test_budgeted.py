@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.facts.groups import Reservation
-from plimsoll.planning.placing.budgets import limits_of
+from plimsoll.kube.errors import Unreachable
+from plimsoll.objects import Ref
+from plimsoll.planning.placing.budgets import claim_of, limits_of
 from plimsoll.reconcile.decide import decide
+from plimsoll.reconcile.decision import Decision
+from plimsoll.reconcile.loop.budgets import Budgets
 from plimsoll.reconcile.world import World
+from plimsoll.render.shared import plan_ref
 from tests.planning.asking import deployment, pool
 from tests.reconcile.loop.test_one_action import Preempting
 from tests.reconcile.staging import AUTO, KEY, put, started
@@ -100,3 +108,40 @@ def test_a_retune_takes_no_replica_that_the_budget_does_not_allow(gpus: int, oth
         tried = tried or stage.decision.kept.control.retune.step is not None
     assert tried
     assert max(held) == most
+
+
+class Neighboured(Preempting):
+    """Beside it is another deployment, with its own plan."""
+
+    other: Decision
+    away = False
+    """Whether that plan cannot be read now."""
+
+    async def read(self, ref: Ref) -> Mapping[str, Any]:
+        if ref != plan_ref(*OTHER.split("/")):
+            return await super().read(ref)
+        if self.away:
+            raise Unreachable("away for a moment")
+        assert self.other.kept.plan is not None
+        data = {names.PLAN_KEY: self.other.kept.plan.to_bytes().decode()}
+        return {"data": data, "metadata": {"uid": "u", "resourceVersion": str(self.version)}}
+
+
+def test_what_was_decided_before_a_restart_counts_from_the_first_look_that_can_read_it() -> None:
+    """No turn decides anew what is as it was kept. A retune would find no room for half an hour, and take a replica that serves beside free GPUs."""
+    config = admin(4)
+    asked = seen(spec=RETUNES, pools=(pool(nodes=4),), config=config)
+    stage = Neighboured(asked=asked, decision=decide(asked), load=10.0)
+    another = seen(spec={"replicas": 1, "topology": {"tensor": 1}})
+    stage.other = decide(another)
+    stage.covers = lambda subject: subject.autoscaled  # type: ignore[method-assign,assignment]
+    world, control = started(stage)
+    world.config = config
+    put(stage, world, another, OTHER)
+    assert stage.decision.kept.plan is not None
+    claim = claim_of(stage.decision.kept.plan.sets[0])
+    found = []
+    for stage.away in (True, False):
+        asyncio.run(control.tick())
+        found.append(Budgets(config, world.spends()).allows(KEY, claim))
+    assert found == [0, 1], "of four GPUs two are its own, and one is the other's"

@@ -140,12 +140,16 @@ class World:
         return self.cluster.inventory(key)
 
     async def read_budget(self, key: str) -> None:
-        """Read what the other deployments of its namespace take of the budget, where this process has not decided that itself."""
+        """Read what the deployments of its namespace take of the budget, where this process has not decided that itself. Those of one
+        namespace come to be known together, as what one of them may have is told by all."""
         if self._has_budget(key):
-            for other in self._neighbours(key):
-                if other not in self._spends:
-                    found = _spent(await self.kept(other))
-                    self._spends.setdefault(other, found)
+            unknown = [one for one in (key, *self._neighbours(key)) if one not in self._spends]
+            found = {one: _spent(await self.kept(one)) for one in unknown}
+            self._spends = {**found, **self._spends}
+
+    def knows_budget(self, key: str) -> bool:
+        """Whether it is known what its namespace's deployments take of the budget; true where that has none."""
+        return key in self._spends or not self._has_budget(key)
 
     def limits(self, key: str) -> Limits | None:
         """What the others leave of its namespace's budget; None where that has none."""

@@ -16,7 +16,7 @@ class Budgets:
 
     def allows(self, key: str, claim: Claim) -> int | None:
         """How many further replicas of this kind a deployment may have for a while; None is any number. The most replicas of one deployment
-        are no bound here: they are those that stay. Before its first turn nobody knows what its neighbours take."""
+        are no bound here: they are those that stay. Until plans are read nobody knows what its neighbours take."""
         namespace = key.partition("/")[0]
         if namespace not in self._left:
             self._left[namespace] = self._of(namespace)

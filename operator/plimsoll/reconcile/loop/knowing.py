@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
@@ -127,12 +128,21 @@ class Knowing:
                     self._count(key, known)
                     self._leave(key, known)
             await asyncio.sleep(0)
+        await self._read_budgets(found)
         for key in (self.known.keys() | self._passed.keys() | self._unreadable.keys()) - set(keys):
             self.known.pop(key, None)
             self._unreadable.pop(key, None)
             self._passed.pop(key, None)
             world.directions.pop(key, None)
         return found
+
+    async def _read_budgets(self, keys: Iterable[str]) -> None:
+        """What budgets are used up by, as it is kept: a program that has just begun has decided none of it, and turns with nothing to do do
+        not decide anew. What cannot be read is asked for again at the next tick, and until then no retune has room beside."""
+        for key in keys:
+            if not self._world.knows_budget(key):
+                with suppress(KubeError):
+                    await self._world.read_budget(key)
 
     def _leave(self, key: str, known: Known | None) -> None:
         """What is left of a deployment that control no longer looks at: the conditions that it told are taken back, and a retune under way
