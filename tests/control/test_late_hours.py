@@ -196,7 +196,7 @@ def test_a_latency_little_beyond_its_limit_teaches_nothing_and_asks_later_where_
     memory = replace(known(ready=4, learnt=learnt).of("serve"), since=NOW - 10_000, changed=NOW - 10_000)
     role = situation(said, serving(4)).roles[0]
     load = load_of(role, memory, now=NOW, lead_s=100, law=LAW, slo=SLO)
-    shown = learned(memory, role, load, slo=SLO, now=NOW).learnt["set-a"].concurrency
+    shown = learned(memory, role, load, slo=SLO, now=NOW, law=LAW).learnt["set-a"].concurrency
     assert shown is not None
     assert (shown >= 45) is borne
     asks = {

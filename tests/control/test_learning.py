@@ -37,7 +37,7 @@ def loaded(memory: RoleMemory, said, *sets) -> Load:
 
 
 def minute(memory: RoleMemory, said, *sets) -> Learnt:
-    found = learned(memory, role_of(said, *sets), loaded(memory, said, *sets), slo=SLO, now=NOW)
+    found = learned(memory, role_of(said, *sets), loaded(memory, said, *sets), slo=SLO, now=NOW, law=LAW)
     return found.learnt["set-a"]
 
 
@@ -63,13 +63,23 @@ def test_one_slow_start_of_a_few_is_not_what_everything_waits_for(starts, lead):
 
 
 def test_the_calm_after_a_burst_does_not_look_like_a_slow_replica():
-    # p99 of the last five minutes is bad because of a moment with 60 in flight; 10 are there now.
-    after_burst = signals(2, ttft=4.0, inflight=10, inflight_most=60.0)
+    # p99 of the last five minutes is bad because of a moment with 60 in flight; 20 are there now.
+    after_burst = signals(2, ttft=4.0, inflight=20, inflight_most=60.0)
     assert minute(settled(concurrency=50.0), after_burst).concurrency == 50
-    always_few = signals(2, ttft=4.0, inflight=10, inflight_most=12.0)
+    always_few = signals(2, ttft=4.0, inflight=20, inflight_most=22.0)
     fewer = minute(settled(concurrency=50.0), always_few).concurrency
     assert fewer is not None
     assert fewer < 50
+
+
+def test_a_replica_that_is_slow_beside_next_to_nothing_does_not_come_to_be_believed_to_carry_ever_less():
+    # Each minute would ask for more replicas, which are as slow.
+    slow = signals(2, ttft=4.0, inflight=10, inflight_most=12.0)
+    assert minute(settled(concurrency=50.0), slow).concurrency == 50
+    crowded = signals(2, ttft=4.0, inflight=10, inflight_most=12.0, kv=LAW.busy_kv)
+    fewer = minute(settled(concurrency=50.0), crowded).concurrency
+    assert fewer is not None
+    assert fewer < 50, "its pool shows that it has much to do"
 
 
 def test_what_one_bad_hour_taught_fades_while_the_limits_hold():
@@ -206,7 +216,7 @@ def test_no_replica_is_asked_for_where_a_gap_is_as_long_as_a_full_step(itl, ttft
 def test_gaps_as_long_as_a_full_step_ask_for_replicas_where_those_have_shorter_ones(full_s, prompt, output):
     role, memory, load = of_full_steps(signals(4, itl=0.25, inflight=30, rate=2.0), full_s, prompt, output)
     assert slow(role, memory, load).need.latency == 5.0
-    concurrency = learned(memory, role, load, slo=SLO, now=NOW).learnt["set-a"].concurrency
+    concurrency = learned(memory, role, load, slo=SLO, now=NOW, law=LAW).learnt["set-a"].concurrency
     assert concurrency is not None
     assert concurrency < 40
 
@@ -219,7 +229,7 @@ def slow(role, memory, load):
 @pytest.mark.parametrize(("itl", "fewer"), [(0.15, True), (0.25, False)])
 def test_a_full_step_between_two_tokens_is_no_sign_that_a_replica_carries_fewer(itl, fewer):
     role, memory, load = of_full_steps(signals(4, itl=itl, inflight=30, inflight_most=30.0, rate=2.0))
-    learnt = learned(memory, role, load, slo=SLO, now=NOW).learnt["set-a"]
+    learnt = learned(memory, role, load, slo=SLO, now=NOW, law=LAW).learnt["set-a"]
     assert learnt.concurrency is not None
     assert (learnt.concurrency < 40) is fewer
 

@@ -96,7 +96,7 @@ def taught(minutes: Sequence[Role]) -> tuple[RoleMemory, StepMemory]:
     memory, now = known(ready=minutes[0].signals.live, since=NOW - 9000).of("serve"), NOW
     for role in minutes:
         load = load_of(role, memory, now=now, lead_s=180, law=LAW, slo=SLO)
-        memory, now = learned(memory, role, load, slo=SLO, now=now), now + 60
+        memory, now = learned(memory, role, load, slo=SLO, now=now, law=LAW), now + 60
     return memory, memory.learnt_of(minutes[0].sets[0]).steps
 
 

@@ -146,7 +146,22 @@ def is_settled(memory: RoleMemory, now: float) -> bool:
     return memory.changed is not None and now - memory.changed >= LATENCY_S
 
 
-def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float) -> RoleMemory:
+def is_curable(role: Role, law: Law) -> bool:
+    """Whether more replicas can help: there is some sign of load, or nobody says that there is none."""
+    signals = role.signals
+    # Of many replicas one or another always has a request that its next step takes up.
+    if is_queue(signals.sum("waiting") or 0.0, signals.sum("running")):
+        return True
+    if (signals.mean("kv_fraction") or 0.0) >= law.busy_kv:
+        return True
+    if (signals.sum("preemptions") or 0.0) > 0 or not signals.replicas:
+        return True
+    each = signals.mean("inflight")
+    planned = role.sets[0].capacity.concurrency or role.sets[0].capacity.max_num_seqs
+    return each is None or each > max(prompts.FEW, law.busy_share * planned)
+
+
+def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float, law: Law) -> RoleMemory:
     """The memory with what the last minute taught about replicas of the first set."""
     if memory.learnt_at is not None and now - memory.learnt_at < EVERY_S:
         return memory
@@ -174,7 +189,7 @@ def learned(memory: RoleMemory, role: Role, load: Load, *, slo: Slo, now: float)
         )
         known = replace(known, steps=steps)
     if ready > 0 and is_settled(memory, now):
-        known = replace(known, concurrency=_concurrency(known, role, load, ready, slo))
+        known = replace(known, concurrency=_concurrency(known, role, load, slo, law))
     kept = {
         each.known_by: memory.learnt_of(each)
         for each in role.sets
@@ -231,13 +246,13 @@ def _points(points: Points, demand: Demand, ready: float) -> Points:
     return measured(points, demand.inflight / ready, demand.arrivals / ready)
 
 
-def _concurrency(learnt: Learnt, role: Role, load: Load, ready: float, slo: Slo) -> float | None:
+def _concurrency(learnt: Learnt, role: Role, load: Load, slo: Slo, law: Law) -> float | None:
     before, planned = learnt.concurrency, role.sets[0].capacity.concurrency
     gaps = load.holds.gap_s, load.holds.longest_s
     ratio = ratio_of(role.signals, slo, *gaps)
     if planned is None or ratio is None or not load.demand.inflight:
         return before
-    each = load.demand.inflight / ready
+    each = load.demand.inflight / load.supply.ready
     known = before if before is not None else float(planned)
     # Latencies are of the worst moment of five minutes on the fullest replica. Beside the mean of now, the calm after a burst would look
     # like a replica that is slow with few requests.
@@ -249,6 +264,8 @@ def _concurrency(learnt: Learnt, role: Role, load: Load, ready: float, slo: Slo)
     elif (
         ratio > 1
         and worst < min(known, load.holds.least)
+        # Else nothing is the load's doing, and fewer requests in flight would only multiply replicas that are as slow.
+        and is_curable(role, law)
         and not is_borne(learnt.steps, role.signals, slo, *gaps)
     ):
         known = max(worst / ratio, known * STEP_DOWN)

@@ -15,14 +15,13 @@ from plimsoll import names
 from plimsoll.control import forecast
 from plimsoll.control.copying import replace
 from plimsoll.control.decision import Need, Told
-from plimsoll.control.demand import Load, is_queue
+from plimsoll.control.demand import Load
 from plimsoll.control.laggard import laggard
 from plimsoll.control.latencies import ENOUGH
 from plimsoll.control.law import Law
-from plimsoll.control.learning import is_borne, is_settled, lead_s, ratio_of
+from plimsoll.control.learning import is_borne, is_curable, is_settled, lead_s, ratio_of
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.pools import ROUNDING
-from plimsoll.control.prompts import FEW
 from plimsoll.control.signals import LATENCY_S
 from plimsoll.control.situation import Role, Slo
 from plimsoll.values import light
@@ -59,7 +58,7 @@ def asked(
     memory = _slow(memory, slow=slow, unknown=unknown, now=now)
     since = memory.slow_since if slow else None
     lasted = since is not None and now - since >= _slow_s(role, memory, load, slo, law)
-    curable = _curable(role, law)
+    curable = is_curable(role, law)
     # Without gaps that no number of replicas would shorten: they break their limit, and ask for nothing.
     pressing = ratio_of(role.signals, slo, holds.gap_s, holds.longest_s)
     latency, told = None, None
@@ -212,21 +211,6 @@ def _slow_s(role: Role, memory: RoleMemory, load: Load, slo: Slo, law: Law) -> f
     steps, gaps = memory.learnt_of(role.sets[0]).steps, (load.holds.gap_s, load.holds.longest_s)
     borne = is_borne(steps, role.signals, slo, *gaps)
     return max(law.slow_s, LATENCY_S) if borne else law.slow_s
-
-
-def _curable(role: Role, law: Law) -> bool:
-    """Whether more replicas can help: there is some sign of load, or nobody says that there is none."""
-    signals = role.signals
-    # Of many replicas one or another always has a request that its next step takes up.
-    if is_queue(signals.sum("waiting") or 0.0, signals.sum("running")):
-        return True
-    if (signals.mean("kv_fraction") or 0.0) >= law.busy_kv:
-        return True
-    if (signals.sum("preemptions") or 0.0) > 0 or not signals.replicas:
-        return True
-    each = signals.mean("inflight")
-    planned = role.sets[0].capacity.concurrency or role.sets[0].capacity.max_num_seqs
-    return each is None or each > max(FEW, law.busy_share * planned)
 
 
 def _predicted(

@@ -92,7 +92,7 @@ def _sized(turn: Turn, memory: RoleMemory, gate: Gate) -> Answer:
     elif memory.owing_since is not None:
         memory = replace(memory, owing_since=None)
     if not gate.missing:
-        memory = learning.learned(memory, role, load, slo=situation.slo, now=now)
+        memory = learning.learned(memory, role, load, slo=situation.slo, now=now, law=law)
     view = asked(role, memory, load, slo=situation.slo, now=now, law=law)
     wanted = view.wanted
     if wanted is None:
