@@ -103,7 +103,12 @@ def _names(wish: Wish) -> set[str]:
 
 def _pointed(argv: tuple[str, ...], wish: Wish, found: Fetched) -> tuple[str, ...]:
     if scheme_of(wish.source) == "hf":
-        return argv
+        said = wish.revision is not None or (found.path.parents[1] / "refs" / "main").exists()
+        return (
+            argv
+            if said or model_of_words(argv) not in _names(wish)
+            else (*argv, "--revision", found.revision)
+        )
     names, path = _names(wish), str(found.path)
     return renamed(argv, lambda name: path if name in names else name)
 
@@ -120,6 +125,9 @@ def _there(wish: Wish, into: Path) -> Fetched | None:
     where it is."""
     store = store_of(wish.source, into)
     revision = store.revision_of(wish.revision)
+    if revision is None and wish.revision is None:
+        # Whoever asked for a commit left no word of which one stands for all.
+        revision = store.only()
     if revision is not None and store.folder(revision).is_dir():
         return Fetched(store.folder(revision), revision)
     if scheme_of(wish.source) == "modelscope":

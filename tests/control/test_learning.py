@@ -82,6 +82,13 @@ def test_a_replica_that_is_slow_beside_next_to_nothing_does_not_come_to_be_belie
     assert fewer < 50, "its pool shows that it has much to do"
 
 
+def test_what_a_limit_taught_that_no_number_of_replicas_keeps_fades_too():
+    slow, memory = signals(2, ttft=4.0, inflight=10, inflight_most=10.0), settled(concurrency=15.0)
+    for _ in range(24 * 60):
+        memory = replace(memory, learnt={"set-a": minute(memory, slow)})
+    assert (memory.learnt["set-a"].concurrency or 0) > 45
+
+
 def test_what_one_bad_hour_taught_fades_while_the_limits_hold():
     calm = signals(2, ttft=0.5, inflight=5, inflight_most=6.0)
     memory = settled(concurrency=25.0)

@@ -189,6 +189,18 @@ def test_offline_a_model_that_is_there_is_taken_and_one_that_is_not_is_told(hub,
     brought(hub, tmp_path, f"vllm serve {NAME}", f"hf://{NAME}", HF_HUB_OFFLINE="1")
 
 
+def test_offline_the_only_commit_that_somebody_brought_is_taken_and_named_to_the_engine(hub, tmp_path):
+    commit, argv = hub.repositories[NAME].commit, f"vllm serve {NAME}"
+    brought(hub, tmp_path, f"{argv} --revision {commit}", f"hf://{NAME}#{commit}")
+    (main,) = tmp_path.rglob("refs/main")
+    main.unlink()
+    words = brought(hub, tmp_path, argv, f"hf://{NAME}", HF_HUB_OFFLINE="1")
+    assert words.argv == (*argv.split(), "--revision", commit)
+    (main.parents[1] / "snapshots" / ("0" * 40)).mkdir()
+    with pytest.raises(FetchFailed):
+        brought(hub, tmp_path, argv, f"hf://{NAME}", HF_HUB_OFFLINE="1")
+
+
 def test_offline_what_modelscopes_own_client_may_have_is_left_to_the_engine(modelscope, hub, tmp_path):
     given = {"MODELSCOPE_DOMAIN": modelscope.url, "VLLM_USE_MODELSCOPE": "True"}
     argv, source = "vllm serve acme/tiny --tokenizer acme/words", "modelscope://acme/tiny"

@@ -38,12 +38,15 @@ def weights(
         ("dummy", []),
     ],
 )
-def test_the_makers_own_form_comes_with_its_tokenizer_where_the_engine_may_choose(load_format, wanted, asks):
-    assert weights([*BOTH, "tekken.json"], load_format, asks=asks) == wanted
+def test_the_makers_own_form_comes_with_its_tokenizer_where_there_is_no_other_and_the_engine_may_choose(
+    load_format, wanted, asks
+):
+    bare = [name for name in BOTH if name != "tokenizer.json"]
+    assert weights([*bare, "tekken.json"], load_format, asks=asks) == wanted
 
 
 def test_with_a_common_tokenizer_the_common_form_comes_unless_the_engine_sees_the_other_at_the_hub():
-    assert weights(BOTH) == SHARDS
+    assert weights(BOTH) == weights([*BOTH, "tekken.json"]) == SHARDS
     assert weights(BOTH, asks=True) == [OWN]
     assert weights(BOTH, "safetensors", asks=True) == SHARDS
 
@@ -59,6 +62,14 @@ def test_an_index_of_the_makers_own_form_without_its_files_changes_nothing():
 
 
 MODEL = {"config.json": 1, "model.safetensors": 1000}
+
+
+def test_of_a_large_model_there_is_room_for_fewer_parts():
+    """A volume that ends with its pod is a tenth larger than the weights, and some besides."""
+    sizes = {"config.json": 1, "model.safetensors": 400 * 2**30, "draft/config.json": 1}
+    draft = "draft/model.safetensors"
+    assert weights({**sizes, draft: 44 * 2**30}) == [draft, "model.safetensors"]
+    assert weights({**sizes, draft: 45 * 2**30}) == ["model.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +90,11 @@ MODEL = {"config.json": 1, "model.safetensors": 1000}
             ["e/model-1.safetensors", "e/model-2.safetensors"],
         ),
         ({"e/config.json": 1, "e/model-1.safetensors": 125, "e/model-2.safetensors": 126}, []),
+        (
+            {f"{name}/config.json": 1 for name in "abc"}
+            | {"a/model.safetensors": 120, "b/model.safetensors": 140, "c/model.safetensors": 110},
+            ["a/model.safetensors", "c/model.safetensors"],
+        ),
         ({"checkpoint-500/config.json": 1, "checkpoint-500/model.safetensors": 1000}, []),
         ({"4bit/config.json": 1, "4bit/model.safetensors": 280}, []),
         ({"a/adapter_config.json": 1, "a/training_args.bin": 9, "a/optimizer.bin": 9}, []),

@@ -105,6 +105,16 @@ def test_what_an_earlier_release_brought_serves_where_the_rest_cannot_be_had(
     assert "as an earlier release brought it" in told.lines[-1]
 
 
+def test_who_waited_for_another_that_could_not_have_the_rest_does_not_try_it_again(
+    hub, tmp_path, monkeypatch, earlier
+):
+    """Each that begins would else fail in turn, and the last of many long after its start should be over."""
+    take, tries = Lease.take, iter([False, True])
+    monkeypatch.setattr(Lease, "take", lambda lease: next(tries) and take(lease))
+    assert get(hub, tmp_path) == earlier
+    assert not hub.asked
+
+
 def test_a_revision_that_was_resolved_stays_though_it_is_asked_for_anew(hub, tmp_path, earlier):
     hub.repositories[NAME].files = {**PARTS, "config.json": b'{"num_hidden_layers": 2}'}
     told = Listener()

@@ -26,7 +26,9 @@ def by_the_engine(times: StepTimes, tokens: int) -> float:
     return asked.first_at
 
 
-@pytest.mark.parametrize("times", [TIMES, DEAR], ids=["round", "with all terms"])
+@pytest.mark.parametrize(
+    "times", [TIMES, DEAR, replace(DEAR, stages=4)], ids=["round", "with all terms", "in four stages"]
+)
 @pytest.mark.parametrize("tokens", [1, 16, 300, 1023, 1024, 1025, 2048, 4000])
 def test_it_is_what_an_empty_engine_takes(times: StepTimes, tokens: int):
     assert first_token_s(times, LIMITS, tokens) == pytest.approx(by_the_engine(times, tokens), rel=1e-9)

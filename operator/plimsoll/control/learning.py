@@ -261,12 +261,10 @@ def _concurrency(learnt: Learnt, role: Role, load: Load, slo: Slo, law: Law) -> 
         known += FADES * max(0.0, planned - known)
         shown = each * min(GROWTH_MOST, COMFORT / max(ratio, 0.1))
         known = max(known, min(shown, known * STEP_UP))
-    elif (
-        ratio > 1
-        and worst < min(known, load.holds.least)
-        # Else nothing is the load's doing, and fewer requests in flight would only multiply replicas that are as slow.
-        and is_curable(role, law)
-        and not is_borne(learnt.steps, role.signals, slo, *gaps)
-    ):
-        known = max(worst / ratio, known * STEP_DOWN)
+    elif ratio > 1 and worst < min(known, load.holds.least):
+        if not is_curable(role, law):
+            # Nothing is the load's doing: fewer requests in flight would only multiply replicas that are as slow, as they may have done.
+            known += FADES * max(0.0, planned - known)
+        elif not is_borne(learnt.steps, role.signals, slo, *gaps):
+            known = max(worst / ratio, known * STEP_DOWN)
     return min(MOST_SHARE * planned, max(LEAST_SHARE * planned, 1.0, known))

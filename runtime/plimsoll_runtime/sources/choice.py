@@ -2,8 +2,8 @@
 
 The same choice as vLLM makes: sharded files by their index, safetensors before pickles, the maker's own form where it is asked for. Where
 nothing is asked for, vLLM (0.12 and later) takes the maker's own form for weights, config and tokenizer if it sees a file of those weights,
-and it sees what the hub lists, or offline what lies here. So the common form alone is enough for an engine that asks nobody, unless the
-repository has `tekken.json`: a tokenizer beside it is not always there, and where it is, libraries may read the maker's in its place.
+and it sees what the hub lists, or offline what lies here. So the common form alone is enough for an engine that asks nobody, and it keeps
+chat templates, which the reader of the maker's own form ignores; unless there is no tokenizer beside the maker's `tekken.json`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ INDEX = "model.safetensors.index.json"
 OWN_INDEX = "consolidated.safetensors.index.json"
 CONFIGS = ("config.json", "adapter_config.json")
 """A folder with one of these is a part of the model that is read by itself."""
+TEKKEN, TOKENIZER = "tekken.json", "tokenizer.json"
+PARTS_SHARE, PARTS_BYTES = 10, 4 * 2**30
+"""A volume that ends with its pod has room for a tenth more than the weights, and for some besides."""
 OF_TRAINING = ("training_args", "optimizer")
 """How files begin that end as weights do and hold none."""
 _ALWAYS_OUT = (".gitattributes", ".gitignore", "original/", "onnx/", "openvino/", "coreml/", "metal/")
@@ -64,7 +67,7 @@ def chosen(
     weights = [file for file in kept if file.path.lower().endswith(WEIGHTS)]
     small = [file for file in kept if file not in weights and not file.path.lower().endswith(OTHERS)]
     names = {file.path for file in small}
-    open_to_own = load_format in (None, "auto") and (asks or "tekken.json" in names)
+    open_to_own = load_format in (None, "auto") and (asks or (TEKKEN in names and TOKENIZER not in names))
     asked = "mistral" if open_to_own and any(_is_own(file.path) for file in weights) else load_format
     wanted = _form([file.path for file in weights], asked, names, indexed)
     wanted |= _parts(weights, wanted, names)
@@ -98,19 +101,24 @@ def _form(paths: Sequence[str], load_format: str | None, small: set[str], indexe
 
 def _parts(weights: Sequence[File], wanted: set[str], small: set[str]) -> set[str]:
     """Weights in folders of the model: layers behind an embedding, adapters, an encoder. Engines go on without them, with other answers. What
-    weighs more than a quarter of the model is another form of it, as 4 bits are of 16, or an earlier state."""
+    weighs more than a quarter of the model is another form of it, as 4 bits are of 16, or an earlier state. The smallest come first, as far as
+    there is room."""
     folders: dict[str, list[File]] = {}
     for file in weights:
         folder, _, name = file.path.rpartition("/")
         if folder and not name.startswith(OF_TRAINING) and any(f"{folder}/{one}" in small for one in CONFIGS):
             folders.setdefault(folder, []).append(file)
     whole = sum(file.size for file in weights if file.path in wanted)
-    found: set[str] = set()
+    parts = []
     for files in folders.values():
         safe = [file for file in files if file.path.endswith(".safetensors")]
         part = safe or [file for file in files if file.path.endswith(".bin")]
-        if 4 * sum(file.size for file in part) <= whole:
-            found |= {file.path for file in part}
+        parts.append((sum(file.size for file in part), sorted(file.path for file in part)))
+    found, left = set[str](), min(whole // 4, whole // PARTS_SHARE + PARTS_BYTES)
+    for size, paths in sorted(parts):
+        if size > left:
+            break
+        found, left = found.union(paths), left - size
     return found
 
 

@@ -38,6 +38,8 @@ from plimsoll_runtime.sources.web import Web
 _T = TypeVar("_T")
 MOST_SMALL = 64 << 20
 """Of an index."""
+BRIEF_SECONDS = 5.0
+"""How long a server may say nothing where a model is here already, but for parts of it."""
 
 
 Judge = Callable[[Path], "Failure | None"]
@@ -103,7 +105,10 @@ def fetch(
     if older is None:
         return _brought(one, store)
     # It served until now, so that a hub that does not answer or a disk that takes no more is no reason to serve no longer.
-    web = Web(environment, patience._replace(attempts=min(2, patience.attempts)))
+    brief = patience._replace(
+        attempts=min(2, patience.attempts), timeout=min(BRIEF_SECONDS, patience.timeout)
+    )
+    web = Web(environment, brief)
     try:
         return _brought(one._replace(web=web, older=older.revision), store)
     except FetchFailed as error:
@@ -115,10 +120,15 @@ def fetch(
 def _brought(one: _Fetch, store: Store) -> Fetched:
     with Lease(store.lock) as lease:
         try:
+            waited = False
             while (found := one.kept(store)) is None and not lease.take():
                 _wait(lease, one.told)
+                waited = True
             # Whoever had the place before may have left it whole.
             found = found or one.kept(store)
+            if found is None and waited and one.older is not None:
+                # Each would else fail in turn, and those behind them start late.
+                raise failed("Download", f"another pod did not complete {one.source}", ANEW)
             if found is not None:
                 one.judged(found.path)
             return found or one.into(store, lease)

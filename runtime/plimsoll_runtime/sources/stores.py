@@ -44,6 +44,14 @@ class Store:
         except OSError:
             return None
 
+    def only(self) -> str | None:
+        """The revision that is here, where there is one alone."""
+        try:
+            found = [one.name for one in (self.root / "snapshots").iterdir() if one.is_dir()]
+        except OSError:
+            return None
+        return found[0] if len(found) == 1 else None
+
     def whole(self, revision: str, load_format: str | None, *, doubtful: bool = False) -> Path | None:
         """The folder of a revision, if every file that was noted for this form of the weights is there; else None. Any form will do for a
         load without weights, as each comes with the small files. `doubtful`: also one whose note may lack weights of parts."""

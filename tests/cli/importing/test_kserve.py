@@ -146,6 +146,20 @@ def test_a_model_in_a_volume_that_begins_empty_is_no_path_of_the_image(volume: M
         deployment(pod)
 
 
+@pytest.mark.parametrize(
+    "volume", [{"nfs": {"server": "files", "path": "/models"}}, {"hostPath": {"path": "/models"}}]
+)
+def test_a_model_on_a_share_is_a_path_though_an_empty_volume_lies_around_it(
+    volume: Mapping[str, Any],
+) -> None:
+    inside = {"name": "share", "mountPath": f"{PLACE}/share"}
+    pod = {
+        "containers": [container(f"--model={PLACE}/share/llama", volumeMounts=[dict(MOUNT), inside])],
+        "volumes": [{"name": "provided", "emptyDir": {}}, {"name": "share", **volume}],
+    }
+    assert spec_of(deployment(pod))["model"]["source"] == f"{PLACE}/share/llama"
+
+
 def test_a_place_that_nobody_says_what_is_downloaded_to_is_no_path_of_the_image() -> None:
     with pytest.raises(ImportProblem, match="empty until something fills it"):
         by_format(uri=None)

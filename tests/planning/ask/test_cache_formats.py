@@ -64,6 +64,12 @@ def test_what_no_kernel_keeps_for_a_model_is_refused_with_the_reason(model, word
     assert why in told.message
 
 
+@pytest.mark.parametrize("method", ["fp8", "fp8_per_tensor"])
+def test_a_checkpoint_that_is_quantized_while_loading_brings_no_scales_for_a_cache(method):
+    asked = deployment(QWEN_32B, quantization={"method": method}, memory={"kvCacheDtype": "fp8_e5m2"})
+    assert planned(asked, pool("H100-SXM-80GB")).outcome is Outcome.FITS
+
+
 def test_kernels_for_keys_and_values_of_two_widths_read_no_e5m2():
     plain = replace(known(MIMO).architecture, quantization=None)
     assert "differ in width" in (unkept("fp8_e5m2", plain) or "")

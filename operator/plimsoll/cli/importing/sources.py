@@ -77,6 +77,7 @@ def _in_mount(path: str, mounts: Iterable[Mount]) -> str:
                 f"the model is {path!r}, and that volume is empty until something fills it, which is not read: "
                 "write where the model comes from in its place"
             )
+        return path
     return path
 
 

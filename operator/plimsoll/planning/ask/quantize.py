@@ -22,7 +22,8 @@ from plimsoll.planning.plan import Finding, Severity
 FIELD: Final = "quantization.method"
 
 ONLINE: Final = {
-    "fp8": Quantization(method="fp8", weights=Dtype.FP8, activations=Dtype.FP8),
+    # The engine takes it for the next one where the checkpoint is not quantized; no scales for a cache come with it.
+    "fp8": Quantization(method="fp8_per_tensor", weights=Dtype.FP8, activations=Dtype.FP8),
     "fp8_per_tensor": Quantization(method="fp8_per_tensor", weights=Dtype.FP8, activations=Dtype.FP8),
     "fp8_per_channel": Quantization(method="fp8_per_channel", weights=Dtype.FP8, activations=Dtype.FP8),
     "fp8_per_block": Quantization(
