@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,11 +19,12 @@ from plimsoll.planning.placing.budgets import claim_of, limits_of
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.loop.budgets import Budgets
+from plimsoll.reconcile.loop.controlling import Control
 from plimsoll.reconcile.world import World
 from plimsoll.render.shared import plan_ref
 from tests.planning.asking import deployment, pool
 from tests.reconcile.loop.test_one_action import Preempting
-from tests.reconcile.staging import AUTO, KEY, put, started
+from tests.reconcile.staging import AUTO, KEY, Scene, put, started
 from tests.reconcile.test_decide import after, seen
 
 OTHER = "team-a/other"
@@ -116,6 +118,8 @@ class Neighboured(Preempting):
     other: Decision
     away = False
     """Whether that plan cannot be read now."""
+    odd = False
+    """Whether somebody has edited it, so that nobody can tell what it takes."""
 
     async def read(self, ref: Ref) -> Mapping[str, Any]:
         if ref != plan_ref(*OTHER.split("/")):
@@ -123,12 +127,15 @@ class Neighboured(Preempting):
         if self.away:
             raise Unreachable("away for a moment")
         assert self.other.kept.plan is not None
-        data = {names.PLAN_KEY: self.other.kept.plan.to_bytes().decode()}
+        plan = json.loads(self.other.kept.plan.to_bytes())
+        if self.odd:
+            plan["sets"][0]["hardware"]["sharing"] = 0
+        data = {names.PLAN_KEY: json.dumps(plan)}
         return {"data": data, "metadata": {"uid": "u", "resourceVersion": str(self.version)}}
 
 
-def test_what_was_decided_before_a_restart_counts_from_the_first_look_that_can_read_it() -> None:
-    """No turn decides anew what is as it was kept. A retune would find no room for half an hour, and take a replica that serves beside free GPUs."""
+def neighboured() -> tuple[Neighboured, World, Control]:
+    """Four GPUs for two deployments, of which the other is not looked at."""
     config = admin(4)
     asked = seen(spec=RETUNES, pools=(pool(nodes=4),), config=config)
     stage = Neighboured(asked=asked, decision=decide(asked), load=10.0)
@@ -138,10 +145,51 @@ def test_what_was_decided_before_a_restart_counts_from_the_first_look_that_can_r
     world, control = started(stage)
     world.config = config
     put(stage, world, another, OTHER)
+    return stage, world, control
+
+
+def allowed(stage: Scene, world: World) -> int | None:
+    """Further replicas that a retune may have."""
     assert stage.decision.kept.plan is not None
     claim = claim_of(stage.decision.kept.plan.sets[0])
+    return Budgets(world.config, world.spends()).allows(KEY, claim)
+
+
+def test_what_was_decided_before_a_restart_counts_from_the_first_look_that_can_read_it() -> None:
+    """No turn decides anew what is as it was kept. A retune would find no room for half an hour, and take a replica that serves beside free GPUs."""
+    stage, world, control = neighboured()
     found = []
     for stage.away in (True, False):
         asyncio.run(control.tick())
-        found.append(Budgets(config, world.spends()).allows(KEY, claim))
+        found.append(allowed(stage, world))
     assert found == [0, 1], "of four GPUs two are its own, and one is the other's"
+
+
+def test_a_plan_of_which_nobody_can_tell_what_it_takes_counts_as_nothing_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As one that cannot be read at all. Else neither a tick nor any turn of its namespace would end well until somebody mends it."""
+    stage, world, control = neighboured()
+    stage.odd = True
+    for _ in range(3):
+        asyncio.run(control.tick())
+        asyncio.run(world.read_budget(KEY))
+    assert allowed(stage, world) == 2
+    limits = world.limits(KEY)
+    assert limits is not None
+    assert limits.devices == 4
+    said = [one for one in caplog.records if "budget" in one.message]
+    assert [vars(one)["deployment"] for one in said] == [OTHER]
+
+
+def test_what_goes_wrong_as_a_budget_is_read_keeps_nobody_from_being_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, world, control = neighboured()
+
+    async def odd(*_: object) -> None:
+        raise ArithmeticError("odd")
+
+    monkeypatch.setattr(World, "read_budget", odd)
+    asyncio.run(control.tick())
+    assert KEY in world.directions

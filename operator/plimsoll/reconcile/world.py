@@ -6,6 +6,7 @@ All of it can be lost at any time: caches fill again, and what is remembered onl
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -37,6 +38,7 @@ from plimsoll.render.revision import Revision, RevisionUnreadable
 from plimsoll.render.shared import plan_ref
 from plimsoll.status.told import News
 
+LOG: Final = logging.getLogger(__name__)
 MOST_REVISIONS: Final = 256
 MOST_KEPT: Final = 256
 """Plans and revisions are large; those of deployments that move are asked for again and again, the others hardly ever."""
@@ -144,7 +146,7 @@ class World:
         namespace come to be known together, as what one of them may have is told by all."""
         if self._has_budget(key):
             unknown = [one for one in (key, *self._neighbours(key)) if one not in self._spends]
-            found = {one: _spent(await self.kept(one)) for one in unknown}
+            found = {one: _spent_if_told(one, await self.kept(one)) for one in unknown}
             self._spends = {**found, **self._spends}
 
     def knows_budget(self, key: str) -> bool:
@@ -274,3 +276,13 @@ class World:
 
 def _spent(kept: Kept) -> tuple[tuple[Claim, int], ...]:
     return () if kept.plan is None else tuple((claim_of(one), one.replicas) for one in kept.plan.sets)
+
+
+def _spent_if_told(key: str, kept: Kept) -> tuple[tuple[Claim, int], ...]:
+    """Nothing where that cannot be told, as where the plan cannot be read: what is odd about one deployment, as a plan that somebody has
+    edited, harms no other of its namespace."""
+    try:
+        return _spent(kept)
+    except Exception:
+        LOG.exception("nobody can tell what a plan takes of its budget", extra={"deployment": key})
+        return ()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.api.config import OperatorConfig
 from plimsoll.control.decision import Told
 from plimsoll.control.record import Act, Record
 from plimsoll.kube.errors import Unreachable
@@ -18,11 +19,13 @@ from plimsoll.reconcile import turn as turns
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.loop.sources import Looked
 from plimsoll.reconcile.world import World
+from plimsoll.render.shared import plan_ref
 from tests.reconcile import test_turns
 from tests.reconcile.staging import KEY, TICK, conditions, replace_look, staged
 
 Edit = Callable[[dict[str, Any]], None]
-NEIGHBOUR = "team-b/odd"
+NEIGHBOUR = "team-a/odd"
+BUDGET = {"namespace": "team-a", "gpus": 32}
 
 
 def priced_in_words(plan: dict[str, Any]) -> None:
@@ -34,27 +37,30 @@ def shared_by_none(plan: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("edit", [priced_in_words, shared_by_none])
+@pytest.mark.parametrize("budgets", [[], [BUDGET]], ids=["no budget", "a budget of both"])
 def test_a_plan_that_somebody_has_edited_keeps_nobody_else_from_being_scaled(
-    edit: Edit, monkeypatch: pytest.MonkeyPatch
+    edit: Edit, budgets: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage, world, control = staged()
     stage.run(control, world, 4)
     before, real = stage.replicas, stage.read
     body = stage.asked.deployment.to_dict()
     body["metadata"] |= {
-        "namespace": "team-b", "name": "odd", "uid": "o", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "77",
+        "namespace": "team-a", "name": "odd", "uid": "o", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "77",
     }  # fmt: skip
     world.resources.put(NEIGHBOUR, body)
 
     async def read(ref: Ref) -> Mapping[str, Any]:
         found = await real(ref)
-        if ref.namespace == "team-b":
+        if ref == plan_ref(*NEIGHBOUR.split("/")):
             plan = json.loads(found["data"][names.PLAN_KEY])
             edit(plan)
             found = {**found, "data": {**found["data"], names.PLAN_KEY: json.dumps(plan)}}
         return found
 
     monkeypatch.setattr(stage, "read", read)
+    # As after a restart with them, nobody knows yet what is taken of it.
+    world.config = OperatorConfig.model_validate({"budgets": budgets})
     stage.load = 400.0
     stage.run(control, world, 4)
     assert stage.replicas > before

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
@@ -141,8 +140,12 @@ class Knowing:
         not decide anew. What cannot be read is asked for again at the next tick, and until then no retune has room beside."""
         for key in keys:
             if not self._world.knows_budget(key):
-                with suppress(KubeError):
+                try:
                     await self._world.read_budget(key)
+                except KubeError:
+                    pass  # its turns meet the same, and tell of it
+                except Exception:
+                    LOG.exception("a namespace's budget cannot be read", extra={"deployment": key})
 
     def _leave(self, key: str, known: Known | None) -> None:
         """What is left of a deployment that control no longer looks at: the conditions that it told are taken back, and a retune under way
