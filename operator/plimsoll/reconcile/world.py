@@ -110,6 +110,8 @@ class World:
     """Which of it the last turn has done."""
     _spends: dict[str, tuple[tuple[Claim, int], ...]] = field(default_factory=dict)
     """Of deployments in namespaces with a budget, by their last decision: what a replica of each set takes of it, and how many there are."""
+    _read_in_full: set[str] = field(default_factory=set)
+    """Namespaces with a budget of which all deployments are in that: before, what is left of it is not known."""
     _revisions: OrderedDict[str, Revision] = field(default_factory=OrderedDict)
     """By uid. They are never read again, as what they hold never changes."""
     _kept: OrderedDict[str, tuple[str, Kept]] = field(default_factory=OrderedDict)
@@ -141,17 +143,23 @@ class World:
         """The fleet without what others were promised; what the deployment itself was promised is still its own."""
         return self.cluster.inventory(key)
 
+    def note_spent(self, key: str, kept: Kept) -> None:
+        """Note what it takes of its namespace's budget as it is kept, where this process has not decided that itself."""
+        if key not in self._spends and self._has_budget(key):
+            self._spends[key] = _spent_if_told(key, kept)
+
     async def read_budget(self, key: str) -> None:
-        """Read what the deployments of its namespace take of the budget, where this process has not decided that itself. Those of one
-        namespace come to be known together, as what one of them may have is told by all."""
+        """Read what the deployments of its namespace take of the budget, where nobody has noted that yet. Those of one namespace come to be
+        known together, as what one of them may have is told by all; what was read before one that cannot be is not read again."""
         if self._has_budget(key):
-            unknown = [one for one in (key, *self._neighbours(key)) if one not in self._spends]
-            found = {one: _spent_if_told(one, await self.kept(one)) for one in unknown}
-            self._spends = {**found, **self._spends}
+            for one in (key, *self._neighbours(key)):
+                if one not in self._spends:
+                    self.note_spent(one, await self.kept(one))
+            self._read_in_full.add(key.partition("/")[0])
 
     def knows_budget(self, key: str) -> bool:
         """Whether it is known what its namespace's deployments take of the budget; true where that has none."""
-        return key in self._spends or not self._has_budget(key)
+        return self._told_in_full(key) or not self._has_budget(key)
 
     def limits(self, key: str) -> Limits | None:
         """What the others leave of its namespace's budget; None where that has none."""
@@ -164,8 +172,12 @@ class World:
         return left
 
     def spends(self) -> Mapping[str, tuple[tuple[Claim, int], ...]]:
-        """What deployments take of their namespaces' budgets by their last decisions, as far as is known here."""
-        return {key: spent for key, spent in self._spends.items() if key in self.resources}
+        """What deployments take of their namespaces' budgets by their last decisions; nothing of a namespace of which that is not known of all."""
+        there = self.resources
+        return {key: spent for key, spent in self._spends.items() if key in there and self._told_in_full(key)}
+
+    def _told_in_full(self, key: str) -> bool:
+        return key in self._spends and key.partition("/")[0] in self._read_in_full
 
     def _has_budget(self, key: str) -> bool:
         return limits_of(key.partition("/")[0], self.config) != UNLIMITED

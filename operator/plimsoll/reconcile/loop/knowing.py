@@ -138,14 +138,15 @@ class Knowing:
     async def _read_budgets(self, keys: Iterable[str]) -> None:
         """What budgets are used up by, as it is kept: a program that has just begun has decided none of it, and turns with nothing to do do
         not decide anew. What cannot be read is asked for again at the next tick, and until then no retune has room beside."""
-        for key in keys:
-            if not self._world.knows_budget(key):
-                try:
-                    await self._world.read_budget(key)
-                except KubeError:
-                    pass  # its turns meet the same, and tell of it
-                except Exception:
-                    LOG.exception("a namespace's budget cannot be read", extra={"deployment": key})
+        # One of each namespace: it reads what all of them take.
+        unknown = {key.partition("/")[0]: key for key in keys if not self._world.knows_budget(key)}
+        for key in unknown.values():
+            try:
+                await self._world.read_budget(key)
+            except KubeError:
+                pass  # its turns meet the same, and tell of it
+            except Exception:
+                LOG.exception("a namespace's budget cannot be read", extra={"deployment": key})
 
     def _leave(self, key: str, known: Known | None) -> None:
         """What is left of a deployment that control no longer looks at: the conditions that it told are taken back, and a retune under way
@@ -231,6 +232,8 @@ class Knowing:
         kept: Kept | None = None
         try:
             kept, revisions = await world.left(key)
+            # In a large fleet it is no longer at hand once all others were read.
+            world.note_spent(key, kept)
             deployment = LLMDeployment.observed(body)
             subject = subject_of(deployment, kept, world.config, revisions)
         except (ValidationError, KubeError):
