@@ -33,6 +33,7 @@ RESTARTS: Final = f"plimsoll_engine_restarts_total{{{LLM}}}"
 AGAIN: Final = f"plimsoll_engine_restarts_again_total{{{LLM}}}"
 CONDITION: Final = f'plimsoll_condition{{{LLM},type="ScalingLimited"}}'
 LIMITED: Final = f'plimsoll_scaling_limited{{{LLM},reason="GPUsUnavailable"}}'
+OVER_BUDGET: Final = f'plimsoll_scaling_limited{{{LLM},reason="BudgetExhausted"}}'
 AT_MAX: Final = f'plimsoll_scaling_limited{{{LLM},reason="AtMax"}}'
 STALLED: Final = f'plimsoll_condition{{{LLM},type="Stalled"}}'
 METRICS: Final = f'plimsoll_condition{{{LLM},type="MetricsAvailable"}}'

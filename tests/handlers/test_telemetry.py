@@ -61,7 +61,10 @@ class Counted(Books):
     def __iter__(self) -> Iterator[tuple[str, Figures]]:
         self.looks += 1
         yield "a/chat", Figures(replicas=(("ready", 2), ("wanted", 3)), tensor=4, link="nvlink", devices=12)
-        yield "b/code", Figures(conditions=(("Ready", True),), limited="AtMax", restarts=1)
+        yield (
+            "b/code",
+            Figures(conditions=(("Ready", True),), limited=("StartFailed", "GPUsUnavailable"), restarts=1),
+        )
 
 
 def test_each_figure_stands_under_its_deployment_and_its_word() -> None:
@@ -72,7 +75,8 @@ def test_each_figure_stands_under_its_deployment_and_its_word() -> None:
         'plimsoll_llm_devices{llm_namespace="a",llm="chat"} 12',
         'plimsoll_tensor_parallel{llm_namespace="a",llm="chat",link="nvlink"} 4',
         'plimsoll_condition{llm_namespace="b",llm="code",type="Ready"} 1',
-        'plimsoll_scaling_limited{llm_namespace="b",llm="code",reason="AtMax"} 1',
+        'plimsoll_scaling_limited{llm_namespace="b",llm="code",reason="StartFailed"} 1',
+        'plimsoll_scaling_limited{llm_namespace="b",llm="code",reason="GPUsUnavailable"} 1',
         'plimsoll_engine_restarts_total{llm_namespace="a",llm="chat"} 0',
         'plimsoll_engine_restarts_total{llm_namespace="b",llm="code"} 1',
         'plimsoll_engine_restarts_again_total{llm_namespace="a",llm="chat"} 0',

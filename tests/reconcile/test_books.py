@@ -11,6 +11,7 @@ from plimsoll import names
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus, RampStatus, SetStatus
+from plimsoll.control.decision import Told
 from plimsoll.control.retune.steps import Phase
 from plimsoll.facts.gpus import Gpu, UnknownGpu
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
@@ -112,17 +113,31 @@ def test_each_set_takes_devices_of_its_own(sets: list[tuple[str, int]], devices:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "told"),
+    ("status", "reason", "besides", "told"),
     [
-        ("True", "GPUsUnavailable", "GPUsUnavailable"),
-        ("True", "0xdeadbeef", OTHER),
-        ("False", "GPUsUnavailable", ""),
+        ("True", "GPUsUnavailable", (), ("GPUsUnavailable",)),
+        ("True", "BudgetExhausted", ("GPUsUnavailable",), ("BudgetExhausted", "GPUsUnavailable")),
+        ("True", "BudgetExhausted", None, ("BudgetExhausted",)),
+        ("True", "SetReplicas", ("GPUsUnavailable",), ("SetReplicas",)),
+        ("True", "0xdeadbeef", ("0xdead", "0xbeef"), (OTHER,)),
+        ("False", "GPUsUnavailable", (), ()),
+    ],
+    ids=[
+        *("a reason", "a further one beside it", "before control has decided", "turns tell another"),
+        *("words that are not ours", "nothing limits it"),
     ],
 )
-def test_what_limits_scaling_is_told_by_its_reason_while_it_does(status: str, reason: str, told: str) -> None:
+def test_what_limits_scaling_is_told_by_all_its_reasons_while_it_does(
+    status: str, reason: str, besides: tuple[str, ...] | None, told: tuple[str, ...]
+) -> None:
     (ready, _, _) = STATUS.conditions
     limited = ready.model_copy(update={"type": names.SCALING, "status": status, "reason": reason})
-    assert noted(STATUS.model_copy(update={"conditions": (limited,)})).limited == told
+    after = STATUS.model_copy(update={"conditions": (limited,)})
+    of_control = "BudgetExhausted" if reason == "SetReplicas" else reason
+    live = () if besides is None else (Told(names.SCALING, "True", of_control, "m", besides),)
+    books = Books()
+    books.note(deployment(), after, Serving(), CONFIG, 0.0, live=live)
+    assert figures(books).limited == told
 
 
 def test_what_is_not_known_is_left_out_and_never_zero() -> None:

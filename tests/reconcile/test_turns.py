@@ -16,6 +16,7 @@ from plimsoll.api.conditions import get_condition
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.status import Condition, LLMDeploymentStatus
+from plimsoll.control.decision import Told
 from plimsoll.facts.capabilities import NONE, Capabilities
 from plimsoll.facts.inventory import Inventory
 from plimsoll.facts.resolve import Resolver
@@ -26,6 +27,7 @@ from plimsoll.kube.errors import KubeError, Unreachable, refusal
 from plimsoll.objects import Ref
 from plimsoll.reconcile import turn as turns
 from plimsoll.reconcile.books import Figures
+from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.models import Models
 from plimsoll.reconcile.resources import Resources
 from plimsoll.reconcile.seen import Seen
@@ -276,6 +278,27 @@ def test_a_full_look_that_fails_is_still_to_be_had(monkeypatch: pytest.MonkeyPat
         with suppress(type(error)):
             asyncio.run(turns.turn(world, KEY))
     assert looks == ["full"] * 2
+
+
+@pytest.mark.parametrize("fails_then", [False, True], ids=["turns go well", "the last fails"])
+def test_all_that_limits_scaling_is_noted_at_turns_with_and_without_anything_to_do(
+    fails_then: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A status has no place for the reasons beside the first."""
+    _, world = staged()
+    limited = Told(names.SCALING, "True", "BudgetExhausted", "no budget; no GPUs", ("GPUsUnavailable",))
+    world.directions[KEY] = Direction(told=(limited,))
+    asyncio.run(turns.turn(world, KEY))
+    if fails_then:
+        monkeypatch.setattr(turns, "decide", fails)
+        world.looked_at[KEY] = 0.0
+    else:
+        monkeypatch.setattr(turns, "_needs_nothing", lambda *_: True)
+    world.books.forget(KEY)
+    with suppress(KeyError):
+        asyncio.run(turns.turn(world, KEY))
+    ((_, figures),) = world.books
+    assert figures.limited == ("BudgetExhausted", "GPUsUnavailable")
 
 
 def test_what_is_lost_since_a_moment_that_is_still_to_come_is_lost_since_now() -> None:

@@ -18,7 +18,7 @@ _TOLD: Final = 'max_over_time(ALERTS{alertname="PlimsollWaitingForGPUs",alertsta
 _PAUSES: Final = (
     each("sum", f"max_over_time({_WAITING}[{PAUSE}])") + f" > 0 and {SAME} {_WISHED} and {SAME} {_TOLD}"
 )
-"""Between two tries nothing waits, and the wish is still there, which the reason of ScalingLimited tells. Once it is met, or gone, the alert is
+"""Between two tries nothing waits, and the wish is still there, which one of ScalingLimited's reasons tells. Once it is met, or gone, the alert is
 over, whatever else keeps more replicas from being asked for."""
 
 WAITING_FOR_GPUS: Final = Alert(

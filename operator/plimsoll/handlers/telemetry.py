@@ -113,7 +113,7 @@ def deployments(books: Books) -> Iterator[Metric]:
         own.TENSOR_PARALLEL, listed, lambda one: () if one.tensor is None else ((one.link, one.tensor),)
     )
     yield _by_word(own.CONDITION, listed, lambda one: one.conditions)
-    yield _by_word(own.SCALING_LIMITED, listed, lambda one: ((one.limited, 1),) if one.limited else ())
+    yield _by_word(own.SCALING_LIMITED, listed, lambda one: ((why, 1) for why in one.limited))
     yield _single(own.RESTARTS, listed, lambda one: one.restarts)
     yield _single(own.RESTARTS_AGAIN, listed, lambda one: one.again)
 

@@ -133,7 +133,7 @@ CONDITION: Final = Own(
 SCALING_LIMITED: Final = Own(
     "plimsoll_scaling_limited",
     "gauge",
-    "1, with the reason why the condition ScalingLimited is True. Absent where it is not.",
+    "1, by each reason why the condition ScalingLimited is True, also those that only its message tells. Absent where it is not.",
     (*LLM, "reason"),
 )
 RESTARTS: Final = Own(

@@ -19,6 +19,7 @@ from plimsoll.api.defaults import effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.control.decision import Told
 from plimsoll.control.gate import OF_QUERY
 from plimsoll.control.retune.steps import Phase
 from plimsoll.facts.gpus import LinkKind, UnknownGpu, gpu_named
@@ -67,7 +68,7 @@ class Figures:
     tensor: int | None = None
     link: str = ""
     conditions: tuple[tuple[str, bool], ...] = ()
-    limited: str = ""
+    limited: tuple[str, ...] = ()
     """Why it is limited in scaling; empty where it is not."""
     restarts: int = 0
     again: int = 0
@@ -119,8 +120,10 @@ class Books:
         serving: Serving,
         config: OperatorConfig,
         now: float,
+        *,
+        live: Iterable[Told] = (),
     ) -> None:
-        """Note how a deployment stands after its turn."""
+        """Note how a deployment stands after its turn. `live` is what control tells, as a status has not all of its reasons."""
         key = f"{deployment.namespace}/{deployment.name}"
         uid, generation = deployment.metadata.uid or "", deployment.metadata.generation
         known = self._known.get(key)
@@ -129,7 +132,7 @@ class Books:
             kept.generation, kept.slo = generation, _slo(deployment, config)
             known = self._known[key] = kept
         _count(known, serving, now)
-        known.figures = _shared(_figures(status, serving, known))
+        known.figures = _shared(_figures(status, serving, known, live))
 
     def note_failed(
         self,
@@ -138,13 +141,15 @@ class Books:
         serving: Serving,
         config: OperatorConfig,
         now: float,
+        *,
+        live: Iterable[Told] = (),
     ) -> None:
         """The same after a turn that raised: its status has the replicas of an earlier turn, of which none may be ready any more."""
         if status.replica_status is not None:
             ready = sum(seen.ready for seen in serving.sets)
             counted = status.replica_status.model_copy(update={"ready": ready})
             status = status.model_copy(update={"replica_status": counted})
-        self.note(deployment, status, serving, config, now)
+        self.note(deployment, status, serving, config, now, live=live)
 
     def note_unreadable(self, about: ObjectMeta, status: LLMDeploymentStatus) -> None:
         """Note of a deployment that cannot be read what its conditions say: nothing else of it is known any more. Restarts count on."""
@@ -218,7 +223,9 @@ def _slo(deployment: LLMDeployment, config: OperatorConfig) -> Promise:
     )
 
 
-def _figures(status: LLMDeploymentStatus, serving: Serving, known: _Known) -> Figures:
+def _figures(
+    status: LLMDeploymentStatus, serving: Serving, known: _Known, live: Iterable[Told] = ()
+) -> Figures:
     slo = known.slo
     plan, counted = status.plan, status.replica_status
     replicas: tuple[tuple[str, int], ...] = ()
@@ -258,17 +265,21 @@ def _figures(status: LLMDeploymentStatus, serving: Serving, known: _Known) -> Fi
             # are not.
             if one.status != "Unknown" and not (one.type == names.METRICS and one.reason in OF_QUERY)
         ),
-        limited=_limited(status),
+        limited=_limited(status, live),
         restarts=known.restarts,
         again=known.again,
     )
 
 
-def _limited(status: LLMDeploymentStatus) -> str:
+def _limited(status: LLMDeploymentStatus, live: Iterable[Told]) -> tuple[str, ...]:
     limited = get_condition(status.conditions, names.SCALING)
     if limited is None or limited.status != "True":
-        return ""
-    return limited.reason if limited.reason in REASONS[names.SCALING] else OTHER
+        return ()
+    besides = next(
+        (one.besides for one in live if (one.type, one.reason) == (limited.type, limited.reason)), ()
+    )
+    words = (limited.reason, *besides)
+    return tuple(dict.fromkeys(word if word in REASONS[names.SCALING] else OTHER for word in words))
 
 
 def _devices(status: LLMDeploymentStatus) -> int | None:

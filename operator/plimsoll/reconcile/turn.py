@@ -24,6 +24,7 @@ from plimsoll.api.problems import SpecError, problems_of
 from plimsoll.api.v1alpha1.deployment import LLMDeployment, ObjectMeta
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.api.v1alpha1.status import LLMDeploymentStatus
+from plimsoll.control.decision import Told
 from plimsoll.control.rollout.failing import steady
 from plimsoll.engines.vllm import served_names
 from plimsoll.facts.serving import Serving
@@ -95,7 +96,8 @@ async def _turn(world: World, key: str, deployment: LLMDeployment, body: Mapping
     due = world.now() - since >= patience or (first and lacks_nodes(serving))
     if not due and _needs_nothing(world, key, deployment, serving):
         _still_hungry(world, key, deployment)
-        world.books.note(deployment, deployment.status, serving, world.config, world.now())
+        live = _live(world, key)
+        world.books.note(deployment, deployment.status, serving, world.config, world.now(), live=live)
         return patience if unsteady is None else min(patience, unsteady)
     world.looked_at[key] = world.now()
     if not deployment.status.conditions and not world.models.knows(deployment.spec):
@@ -310,9 +312,15 @@ def _troubles(applied: Applied) -> list[Trouble]:
     return found
 
 
+def _live(world: World, key: str) -> tuple[Told, ...]:
+    said = world.direction(key)
+    return () if said is None else said.told
+
+
 async def _tell(world: World, deployment: LLMDeployment, story: Story, body: Mapping[str, Any]) -> None:
     after = status_after(story, deployment.status, timestamp(world.now()))
-    world.books.note(deployment, after, story.serving, world.config, world.now())
+    live, now = story.live or (), world.now()
+    world.books.note(deployment, after, story.serving, world.config, now, live=live)
     await _write(world, deployment, after, body)
 
 
@@ -325,7 +333,8 @@ async def _tell_failed(world: World, key: str, error: Exception) -> None:
         after = status_after_failure(error, deployment.status, generation, timestamp(now))
         try:
             serving, _ = steady(world.serving(key), now)
-            world.books.note_failed(deployment, after, serving, world.config, now)
+            live = _live(world, key)
+            world.books.note_failed(deployment, after, serving, world.config, now, live=live)
         finally:
             # What is seen of it may be what the turn failed on.
             await _write(world, deployment, after, body)

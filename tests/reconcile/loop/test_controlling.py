@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from plimsoll import names
 from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.reconcile.loop import controlling
 from plimsoll.reconcile.loop.controlling import Control
+from plimsoll.reconcile.loop.judging import judged
 from plimsoll.reconcile.loop.sources import Asked, ByPods, Looked
+from plimsoll.reconcile.loop.tick import Case, Judged, Tick
 from tests.reconcile.staging import KEY, conditions, put, replace_look, staged, started, woken
 
 
@@ -64,6 +67,36 @@ def test_an_operator_that_starts_again_goes_on_from_what_was_kept() -> None:
     kept = stage.decision.kept.control
     assert kept is not None
     assert kept.memory.of("serve").begun is not None
+
+
+@pytest.mark.parametrize("besides", [(), ("GPUsUnavailable",)], ids=["one reason", "a further one"])
+def test_an_operator_that_starts_again_takes_a_turn_for_reasons_that_the_status_has_no_place_for(
+    besides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns leave them for metrics, and an alert would end without them."""
+    stage, world, control = staged()
+    stage.load = 400.0
+    stage.run(control, world, 30)
+    told = world.directions[KEY].told
+    assert [one.reason for one in told if one.type == names.SCALING] == ["AtMax"]
+
+    def besides_told(tick: Tick, cases: Mapping[str, Case]) -> dict[str, Judged]:
+        limited = [replace(one, besides=besides if one.type == names.SCALING else ()) for one in told]
+        return {key: replace(one, told=tuple(limited)) for key, one in judged(tick, cases).items()}
+
+    monkeypatch.setattr(controlling, "judged", besides_told)
+    world, control = started(stage)
+    moment = "2026-01-01T00:00:00Z"
+    said = [
+        {
+            "type": one.type, "status": one.status, "reason": one.reason, "message": one.message,
+            "lastTransitionTime": moment,
+        }
+        for one in told
+    ]  # fmt: skip
+    world.resources.put_status(KEY, {"conditions": said}, uid="o", version=99)
+    asyncio.run(control.tick())
+    assert stage.woken == ([KEY] if besides else [])
 
 
 @pytest.mark.parametrize("spec", [{"replicas": 2}, {"scaling": {"min": 2}}])

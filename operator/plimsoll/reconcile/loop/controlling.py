@@ -170,11 +170,13 @@ def pauses(took: float, interval_s: float) -> tuple[float, float]:
 
 
 def _as_told(direction: Direction, subject: Subject) -> bool:
-    """Whether cluster and status are already as the direction asks, as an operator that has just started mostly finds them."""
+    """Whether cluster and status are already as the direction asks, as an operator that has just started mostly finds them. Further reasons a
+    status has no place for; it takes a turn to leave them for metrics."""
     there = {(one.type, one.status, one.reason) for one in subject.told if one.type in TELLS}
     now = {(one.type, one.status, one.reason) for one in direction.told}
     wished = direction.record.replicas
     shares = {each.digest: each.replicas for each in subject.sets}
     same = wished is None or (wished == subject.replicas and direction.record.shares in ({}, shares))
     lost = {kind for kind, _, _ in there} - {kind for kind, _, _ in now} - {names.SLO, names.SCALING}
-    return same and now <= there and not lost
+    besides = any(one.besides for one in direction.told)
+    return same and now <= there and not lost and not besides
