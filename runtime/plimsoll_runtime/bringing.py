@@ -57,7 +57,7 @@ def bring(wishes: Sequence[Wish], words: Words, said: Said, stopped: Callable[[]
         found = _bring(wish, words, said, stopped, asks=asks)
         if found is not None:
             said.brought(wish.source, found.revision)
-            words = words._replace(argv=_pointed(words.argv, wish, found))
+            words = words._replace(argv=_pointed(words, wish, found))
             here.append(wish)
     said.fetches(None)
     return words._replace(environment=_told_to_stay(here, words)) if here else words
@@ -101,15 +101,12 @@ def _names(wish: Wish) -> set[str]:
     return {wish.source, location_of(wish.source)} if scheme_of(wish.source) in _HUBS else {wish.source}
 
 
-def _pointed(argv: tuple[str, ...], wish: Wish, found: Fetched) -> tuple[str, ...]:
+def _pointed(words: Words, wish: Wish, found: Fetched) -> tuple[str, ...]:
+    argv, names, path = words.argv, _names(wish), str(found.path)
     if scheme_of(wish.source) == "hf":
-        said = wish.revision is not None or (found.path.parents[1] / "refs" / "main").exists()
-        return (
-            argv
-            if said or model_of_words(argv) not in _names(wish)
-            else (*argv, "--revision", found.revision)
-        )
-    names, path = _names(wish), str(found.path)
+        store = store_of(wish.source, cache_of(argv, words.environment))
+        said = wish.revision is not None or store.revision_of(None) is not None
+        return argv if said or model_of_words(argv) not in names else (*argv, "--revision", found.revision)
     return renamed(argv, lambda name: path if name in names else name)
 
 

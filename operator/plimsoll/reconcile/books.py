@@ -134,23 +134,6 @@ class Books:
         _count(known, serving, now)
         known.figures = _shared(_figures(status, serving, known, live))
 
-    def note_failed(
-        self,
-        deployment: LLMDeployment,
-        status: LLMDeploymentStatus,
-        serving: Serving,
-        config: OperatorConfig,
-        now: float,
-        *,
-        live: Iterable[Told] = (),
-    ) -> None:
-        """The same after a turn that raised: its status has the replicas of an earlier turn, of which none may be ready any more."""
-        if status.replica_status is not None:
-            ready = sum(seen.ready for seen in serving.sets)
-            counted = status.replica_status.model_copy(update={"ready": ready})
-            status = status.model_copy(update={"replica_status": counted})
-        self.note(deployment, status, serving, config, now, live=live)
-
     def note_unreadable(self, about: ObjectMeta, status: LLMDeploymentStatus) -> None:
         """Note of a deployment that cannot be read what its conditions say: nothing else of it is known any more. Restarts count on."""
         key, uid = f"{about.namespace}/{about.name}", about.uid or ""
@@ -221,6 +204,15 @@ def _slo(deployment: LLMDeployment, config: OperatorConfig) -> Promise:
         _seconds(ttft_p99=slo.ttft_p99_ms, itl_p99=slo.itl_p99_ms),
         None if percent is None else round(float(percent) / 100, 6),
     )
+
+
+def as_serving(status: LLMDeploymentStatus, serving: Serving) -> LLMDeploymentStatus:
+    """The status that a turn which raised leaves, with the replicas that are ready now: it has those of an earlier turn."""
+    if status.replica_status is None:
+        return status
+    ready = sum(seen.ready for seen in serving.sets)
+    counted = status.replica_status.model_copy(update={"ready": ready})
+    return status.model_copy(update={"replica_status": counted})
 
 
 def _figures(

@@ -33,6 +33,7 @@ from plimsoll.kube.errors import KubeError
 from plimsoll.planning.placing.budgets import Limits
 from plimsoll.planning.plan import Outcome
 from plimsoll.planning.planner import PlanFacts
+from plimsoll.reconcile.books import as_serving
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.kept import Kept
@@ -333,8 +334,8 @@ async def _tell_failed(world: World, key: str, error: Exception) -> None:
         after = status_after_failure(error, deployment.status, generation, timestamp(now))
         try:
             serving, _ = steady(world.serving(key), now)
-            live = _live(world, key)
-            world.books.note_failed(deployment, after, serving, world.config, now, live=live)
+            known, live = as_serving(after, serving), _live(world, key)
+            world.books.note(deployment, known, serving, world.config, now, live=live)
         finally:
             # What is seen of it may be what the turn failed on.
             await _write(world, deployment, after, body)

@@ -16,8 +16,7 @@ from plimsoll.simulate.world import Site, World
 def first_token_s(times: StepTimes, limits: Limits, tokens: int) -> float:
     """Seconds until the first token of a prompt of which nothing is cached."""
     chunks = ceil(tokens / limits.max_num_batched_tokens)
-    computing = chunks * times.chunk + tokens * (times.prompt_token + times.seen_token * tokens / 2)
-    return computing + times.outside(tokens, 0, beside=1)
+    return times.prompt(tokens, chunks=chunks) + times.outside(tokens, 0, beside=1)
 
 
 def longest_in_time(world: World) -> int | None:

@@ -210,9 +210,7 @@ class Engine:
             request = self._admit()
         while request is not None:
             chunk = min(request.left, budget)
-            took += times.chunk + chunk * (
-                times.prompt_token + times.seen_token * (request.computed + chunk / 2)
-            )
+            took += times.prompt(chunk, request.computed)
             request.computed += chunk
             request.left -= chunk
             budget -= chunk

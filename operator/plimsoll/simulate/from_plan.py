@@ -11,7 +11,6 @@ from plimsoll.api.config import Restarts
 from plimsoll.api.config_fleet import PROVISION_S
 from plimsoll.api.v1alpha1.scaling import Scaling
 from plimsoll.api.v1alpha1.workload import TokenPercentiles, Workload
-from plimsoll.control.capacity import capacity_of
 from plimsoll.control.law import up_window_s
 from plimsoll.control.situation import ZERO_AFTER_S, Slo
 from plimsoll.planning.ask.context_length import model_ceiling
@@ -31,7 +30,6 @@ from plimsoll.simulate.arrivals import Lengths
 from plimsoll.simulate.gateway import Wake
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.several import Played, numbered, on_devices_of_their_own
-from plimsoll.simulate.steps import believed, limits_of, steps_ahead
 from plimsoll.simulate.tuning import tunable_of
 from plimsoll.simulate.world import SCRAPE_S, Hardware, Site
 from plimsoll.status.findings import sentence
@@ -158,33 +156,22 @@ class _Given:
     def played(self, chosen: PlanSet, slot: Slot, budget: Budgeted, *, stands_by: bool = False) -> Played:
         """One set as it is simulated, with what the budget leaves it."""
         task, claim = self.task, claim_of(chosen)
-        limits = limits_of(
-            chosen,
-            model=task.model,
-            gpu=slot.gpu,
-            engine=task.engine,
-            steps_ahead=steps_ahead(task, slot.gpu),
+        tunable = tunable_of(
+            chosen, task, slot, task.intent.spec.tuning, self.restarts, plan=self.plan, fixed=self.fixed
         )
+        planned = tunable.variant({})
         return Played(
             gpu=str(chosen.hardware),
             layout=str(chosen.layout),
             site=Site(
-                times=believed(chosen, model=task.model, gpu=slot.gpu, engine=task.engine, limits=limits),
-                limits=limits,
+                times=planned.times,
+                limits=planned.limits,
                 hardware=_hardware(chosen, self.reading, self.provision),
                 allowed=budget.allows(claim),
             ),
-            capacity=capacity_of(chosen),
+            capacity=planned.capacity,
             claim=claim,
-            tunable=tunable_of(
-                chosen,
-                task,
-                slot,
-                task.intent.spec.tuning,
-                self.restarts,
-                plan=self.plan,
-                fixed=self.fixed,
-            ),
+            tunable=tunable,
             stands_by=stands_by,
         )
 

@@ -52,14 +52,16 @@ class StepTimes:
     stages: int = 1
     """Of the pipeline. A prompt passes through all of them, and delays the others by one stage only."""
 
+    def prompt(self, tokens: int, before: int = 0, *, chunks: int = 1) -> float:
+        """What so many tokens of a prompt add to steps, after those before them."""
+        return chunks * self.chunk + tokens * (self.prompt_token + self.seen_token * (before + tokens / 2))
+
     def outside(self, tokens: int, cached: int, *, beside: int) -> float:
         """Seconds of a request before its first token in which no other waits, where so many tokens of its prompt were in the cache."""
         found = self.request + self.request_token * tokens + self.request_beside * beside
         if self.stages == 1:
             return found
-        fresh = tokens - cached
-        stage = self.chunk + fresh * (self.prompt_token + self.seen_token * (cached + fresh / 2))
-        return found + (self.stages - 1) * stage
+        return found + (self.stages - 1) * self.prompt(tokens - cached, cached)
 
     def scaled(self, *, steps: float, cache: float, prompts: float, beside: float) -> StepTimes:
         """Each kind of time by a factor of its own."""

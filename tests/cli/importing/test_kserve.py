@@ -26,17 +26,13 @@ def container(*args: str, env: Mapping[str, str] | None = None, **others: Any) -
     }
 
 
+def of_object(version: str, kind: str, spec: Mapping[str, Any]) -> Imported:
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "chat"}, "spec": spec}
+    return import_text(yaml.safe_dump(document))
+
+
 def inference_service(**predictor: Any) -> Imported:
-    return import_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "serving.kserve.io/v1beta1",
-                "kind": "InferenceService",
-                "metadata": {"name": "chat"},
-                "spec": {"predictor": predictor},
-            }
-        )
-    )
+    return of_object("serving.kserve.io/v1beta1", "InferenceService", {"predictor": predictor})
 
 
 def by_format(*args: str, uri: str | None = URI, **predictor: Any) -> Imported:
@@ -46,30 +42,12 @@ def by_format(*args: str, uri: str | None = URI, **predictor: Any) -> Imported:
 
 def by_llm_inference_service() -> Imported:
     spec = {"model": {"uri": URI, "name": "chat"}, "template": {"containers": [container()]}}
-    return import_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "serving.kserve.io/v1alpha1",
-                "kind": "LLMInferenceService",
-                "metadata": {"name": "chat"},
-                "spec": spec,
-            }
-        )
-    )
+    return of_object("serving.kserve.io/v1alpha1", "LLMInferenceService", spec)
 
 
 def deployment(pod: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> Imported:
     template = {"metadata": dict(metadata or {}), "spec": dict(pod)}
-    return import_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": "chat"},
-                "spec": {"template": template},
-            }
-        )
-    )
+    return of_object("apps/v1", "Deployment", {"template": template})
 
 
 def by_init_container(*downloads: str, **others: Any) -> Imported:

@@ -34,8 +34,7 @@ def work_of(arrivals: Arrivals, world: World) -> list[float]:
     batch = max(1, min(limits.max_num_seqs, int(0.9 * limits.blocks / limits.blocks_for(ceil(live)))))
     token = times.decode[batch] / batch + times.kv_token * live
     for at, given, asked in _served(arrivals, longest):
-        prompt = times.chunk + given * (times.prompt_token + times.seen_token * given / 2)
-        bins[int(at // BIN_S)] += prompt + asked * token
+        bins[int(at // BIN_S)] += times.prompt(given) + asked * token
     return bins
 
 
