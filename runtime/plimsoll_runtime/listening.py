@@ -1,5 +1,5 @@
-"""Where the engine listens. vLLM does on all IPv4 addresses unless it is told another one, and where pods have IPv6 addresses alone no probe
-would ever reach it."""
+"""Where the engine listens. vLLM does on all IPv4 addresses unless it is told another one, and where a pod's first address is an IPv6 one no
+probe would ever reach it."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from plimsoll_runtime.closing import serves
 WORDS: Final = ("--host", "::")
 _SAYS: Final = ("--host", "--uds", "--headless", "--config")
 """Words that say where it listens, or that it does not; the last names a file that may."""
-_ELSEWHERE: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
-"""Addresses for examples, which nobody has. Nothing is sent there."""
+_ELSEWHERE: Final = "2001:db8::1"
+"""An address for examples, which nobody has. Nothing is sent there."""
 
 
 def told(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The engine's words, with all addresses of both kinds to listen on where others reach this pod by IPv6 alone."""
-    if not serves(argv) or any(has(argv, word) for word in _SAYS) or not _by_ipv6_alone():
+    """The engine's words, with all addresses of both kinds to listen on where others may reach this pod by IPv6. Which kind they come by is the
+    cluster's to say, and a Service's: where pods have both, either may be the one that the kubelet's probes go to."""
+    if not serves(argv) or any(has(argv, word) for word in _SAYS) or not _by_ipv6():
         return argv
     return (*argv, *WORDS)
 
 
-def _by_ipv6_alone() -> bool:
-    four, six = (_is_reached(_source(family, other)) for family, other in _ELSEWHERE)
-    return six and not four and _takes_both()
+def _by_ipv6() -> bool:
+    return _is_reached(_source()) and _takes_both()
 
 
 def _is_reached(source: str | None) -> bool:
-    """Whether others come by this address. EKS gives each pod of an IPv6 cluster a link-local IPv4 address, for its own way out."""
+    """Whether others come by this address."""
     if source is None:
         return False
     address = ipaddress.ip_address(source.partition("%")[0])
     return not (address.is_link_local or address.is_loopback or address.is_unspecified)
 
 
-def _source(family: int, other: str) -> str | None:
-    """The address by which this machine would go elsewhere; None where it has no way."""
+def _source(other: str = _ELSEWHERE) -> str | None:
+    """The IPv6 address by which this machine would go elsewhere; None where it has no way."""
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as one:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as one:
             one.connect((other, 9))
             return str(one.getsockname()[0])
     except OSError:
