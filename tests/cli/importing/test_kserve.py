@@ -85,6 +85,39 @@ def test_the_place_is_what_was_downloaded_to_it() -> None:
         assert not [fate for fate in imported.lost if "the last word counts" in fate.why]
 
 
+def test_several_downloads_are_each_what_lies_at_its_place() -> None:
+    model = {
+        "modelFormat": {"name": "vLLM"},
+        "storageUris": [
+            {"uri": URI, "mountPath": f"{PLACE}/base"},
+            {"uri": "s3://bucket/sql", "mountPath": f"{PLACE}/sql"},
+        ],
+        "args": [f"--model={PLACE}/base", "--enable-lora", "--lora-modules", f"sql={PLACE}/sql"],
+    }
+    spec = spec_of(inference_service(model=model))
+    assert spec["model"]["source"] == URI
+    assert spec["adapters"]["items"] == [{"name": "sql", "source": "s3://bucket/sql"}]
+
+
+def test_one_download_in_a_list_of_one_is_the_model_without_a_word_of_it() -> None:
+    model: dict[str, Any] = {"modelFormat": {"name": "huggingface"}, "storageUris": [{"uri": URI}]}
+    assert spec_of(inference_service(model=model))["model"]["source"] == URI
+    containers = [container()]
+    told = inference_service(containers=containers, storageUris=[{"uri": URI}])
+    assert spec_of(told)["model"]["source"] == URI
+    with pytest.raises(ImportProblem, match=r"storageUris\[0\].uri: is missing"):
+        inference_service(model={**model, "storageUris": [{"mountPath": PLACE}]})
+
+
+def test_a_revision_behind_a_repository_is_the_models() -> None:
+    imported = by_format(uri=f"{URI}:b968826d")
+    assert spec_of(imported)["model"] == {"source": URI, "revision": "b968826d"}
+    assert spec_of(by_format("--revision=main", uri=f"{URI}:b968826d"))["model"]["revision"] == "main"
+    spec = {"model": {"uri": f"{URI}:v2", "name": "chat"}}
+    told = of_object("serving.kserve.io/v1alpha1", "LLMInferenceService", spec)
+    assert spec_of(told)["model"]["revision"] == "v2"
+
+
 def test_a_variable_is_the_model_also_where_no_word_names_the_place() -> None:
     own = container(env={"STORAGE_URI": URI})
     imported = inference_service(containers=[{**own, "args": []}])

@@ -16,6 +16,7 @@ from plimsoll.api.v1alpha1 import LLMDeployment, LLMDeploymentSpec
 from plimsoll.cli.importing.draft import Draft, ImportProblem, name_from
 
 _ROUNDS = 32
+_HUB = "hf://"
 
 
 def finish(draft: Draft) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def finish(draft: Draft) -> dict[str, Any]:
         raise ImportProblem(
             "no model is named; give it as the first word behind `vllm serve`, with --model, or in the field of its kind"
         )
+    _part_revision(draft)
     _agree(draft)
     document = _document(draft)
     for _ in range(_ROUNDS):
@@ -35,6 +37,17 @@ def finish(draft: Draft) -> dict[str, Any]:
         else:
             return document
     raise ImportProblem("the result is no valid LLMDeployment")
+
+
+def _part_revision(draft: Draft) -> None:
+    """KServe names a commit or branch of a hub behind the repository: hf://ORG/NAME:REVISION."""
+    whole = str(draft.get("model.source"))
+    name, _, revision = whole.removeprefix(_HUB).partition(":")
+    if not whole.startswith(_HUB) or not (name and revision):
+        return
+    draft.spec["model"]["source"] = f"{_HUB}{name}"
+    if draft.get("model.revision") is None:
+        draft.translate("model.revision", revision, whole, "a hub's revision has a field of its own")
 
 
 def _document(draft: Draft) -> dict[str, Any]:

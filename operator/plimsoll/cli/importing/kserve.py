@@ -18,7 +18,7 @@ from plimsoll.cli.importing.pods import (
 )
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.sources import model_source
-from plimsoll.cli.importing.volumes import asked_of_kserve, kserve_place, read_volumes
+from plimsoll.cli.importing.volumes import asked_of_kserve, kserve_place, kserve_places, read_volumes
 
 _FORMATS = ("huggingface", "vllm", "llm", "")
 _ROUTER = "networking says how requests reach the replicas"
@@ -34,7 +34,8 @@ def write_inference_service(draft: Draft, document: dict[str, Any]) -> None:
         _predictor_model(draft, predictor)
     elif "containers" in predictor:
         uri = asked_of_kserve(predictor.peek("containers"))
-        write_pod(draft, predictor, model=uri, downloaded=kserve_place(uri))
+        places = kserve_places(predictor)
+        write_pod(draft, predictor, model=uri, downloaded=(*places, *kserve_place(uri)))
     else:
         raise ImportProblem("spec.predictor: has neither model nor containers; there is no engine in it")
     predictor.leave(OWN, REASONS)
@@ -57,10 +58,14 @@ def _predictor_model(draft: Draft, predictor: Reader) -> None:
         draft.lose(f"{model.at('runtime')}: {runtime}", "its settings are not here; the engine is vLLM")
     uri = model.text("storageUri")
     volumes = read_volumes(draft, predictor, model)
-    mounts = (*volumes.mounts, *kserve_place(uri))
+    places = (*kserve_places(model), *kserve_places(predictor))
+    mounts = (*volumes.mounts, *places, *kserve_place(uri))
     command = read_container(model, mounts, dialect="kserve", model=None)
     if uri:
         draft.put("model.source", model_source(uri), f"{model.at('storageUri')}: {uri}")
+    elif len(places) == 1:
+        # KServe's own server serves what lies in its place where no word says another one.
+        draft.put("model.source", model_source(places[0].source or ""), f"{model.at('storageUris')}[0].uri")
     write_resources(draft, model)
     write_command(draft, command)
     volumes.leave(draft)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from plimsoll.cli.importing.command import Command
-from plimsoll.cli.importing.draft import Draft
+from plimsoll.cli.importing.draft import Draft, ImportProblem
 from plimsoll.cli.importing.environment import said_of
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.sources import Mount
@@ -129,6 +129,19 @@ def _initialized(draft: Draft, pod: Reader) -> Iterator[Mount]:
 def kserve_place(uri: str | None) -> tuple[Mount, ...]:
     """KServe's place for a model, with what it downloads there; empty where that is not told."""
     return (Mount(path=_PLACE, source=uri, scratch=True),)
+
+
+def kserve_places(holder: Reader) -> tuple[Mount, ...]:
+    """All that KServe is to download, each to a place of its own, as storageUris lists it."""
+    found = []
+    for told in holder.each("storageUris"):
+        uri, path = told.text("uri"), told.text("mountPath") or _PLACE
+        if uri is None:
+            raise ImportProblem(f"{told.at('uri')}: is missing; it says what is downloaded to {path}")
+        holder.draft.drop(f"{told.path}: {uri} at {path}", "the sources of what lies there")
+        told.leave("KServe reads it alone")
+        found.append(Mount(path=path, source=uri, scratch=True))
+    return tuple(found)
 
 
 def without_uri(draft: Draft, command: Command) -> Command:
