@@ -29,6 +29,8 @@ class Problem:
     field: str
     value: str
     message: str
+    cure: str = ""
+    """What helps, where the message does not say it."""
 
     def __str__(self) -> str:
         found = f" (found {self.value})" if self.value else ""

@@ -5,7 +5,7 @@ checked with it; what the user's own rights are is asked of the API server by ad
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -22,11 +22,25 @@ LEAST_ENGINE_VERSION: Final = "0.18.0"
 _TAG: Final = re.compile(r"vllm[^/:@]*:v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 """The engine's release in the tag of an image that bears its name."""
 
-# Variables that redirect what is loaded or where traffic goes; no list of the admin's lets them pass.
-DENIED_ENV: Final = (
-    "ALL_PROXY", "HF_ENDPOINT", "HF_TOKEN", "HTTPS_PROXY", "HTTP_PROXY", "KUBERNETES_*", "LD_*", "NO_PROXY", "PATH",
-    "PYTHON*", "VLLM_API_KEY", "VLLM_SERVER_DEV_MODE",
-)  # fmt: skip
+_NOWHERE: Final = ""
+_PROXY: Final = "network in the admin's config"
+
+# Variables that redirect what is loaded or where traffic goes, each with the field that says the same where there is one; no list of the
+# admin's lets them pass.
+DENIED_ENV: Final[Mapping[str, str]] = {
+    "ALL_PROXY": _PROXY,
+    "HF_ENDPOINT": f"{_PROXY} (hubEndpoint)",
+    "HF_TOKEN": "spec.model.tokenSecret",
+    "HTTPS_PROXY": _PROXY,
+    "HTTP_PROXY": _PROXY,
+    "KUBERNETES_*": _NOWHERE,
+    "LD_*": _NOWHERE,
+    "NO_PROXY": _PROXY,
+    "PATH": _NOWHERE,
+    "PYTHON*": _NOWHERE,
+    "VLLM_API_KEY": "spec.networking.apiKeySecret",
+    "VLLM_SERVER_DEV_MODE": _NOWHERE,
+}
 
 # Fields of a pod that weaken its isolation, or give it an identity (what a CSI driver mounts may be a secret of any store); a pattern
 # must name them to let them pass.
@@ -136,8 +150,13 @@ def _may_mean(name: str, flag: str, flags: Collection[str]) -> bool:
 def _variables(spec: LLMDeploymentSpec, config: OperatorConfig) -> Iterator[Problem]:
     for number, variable in enumerate(spec.engine.env):
         field = f"spec.engine.env[{number}].name"
-        if any(fnmatchcase(variable.name.upper(), pattern) for pattern in DENIED_ENV):
-            yield Problem(field, show(variable.name), "is never passed on: it redirects code or traffic")
+        denied = next(
+            (pattern for pattern in DENIED_ENV if fnmatchcase(variable.name.upper(), pattern)), None
+        )
+        if denied is not None:
+            instead = DENIED_ENV[denied]
+            why = f"{instead} says it" if instead else "it redirects code or traffic"
+            yield Problem(field, show(variable.name), f"is never passed on: {why}", instead or "leave it out")
         elif not passes(variable.name, config.trust.env):
             yield Problem(field, show(variable.name), "the admin's trust.env does not allow it")
 

@@ -18,6 +18,7 @@ from plimsoll.planning.plan import Finding, Severity
 def check_trust(
     spec: LLMDeploymentSpec, namespace: str, config: OperatorConfig | None, engine: EngineFacts
 ) -> Iterator[Finding]:
+    yield from _apart(spec)
     yield from _owned_flags(spec, engine)
     for problem in untrusted(spec, namespace, config or OperatorConfig(), flags=engine.flags):
         yield Finding(
@@ -26,7 +27,24 @@ def check_trust(
             message=problem.message if config is not None else f"by the admin's defaults, {problem.message}",
             field=problem.field.removeprefix("spec."),
             value=problem.value,
-            remedy="trust in the admin's config, or leave it out",
+            remedy=problem.cure.removeprefix("spec.") or "trust in the admin's config, or leave it out",
+        )
+
+
+def _apart(spec: LLMDeploymentSpec) -> Iterator[Finding]:
+    """Each entry is one word for the engine, as no shell is between: of a flag with its value in one word the engine knows nothing."""
+    for number, word in enumerate(spec.engine.extra_args):
+        name = word.partition("=")[0]
+        flag, *rest = name.split(None, 1)
+        if not (flag.startswith("--") and rest):
+            continue
+        yield Finding(
+            severity=Severity.ERROR,
+            reason="FlagNotApart",
+            message=f"{flag} and what follows it are one word there, and the engine looks for a flag of that whole name",
+            field=f"engine.extraArgs[{number}]",
+            value=flag,  # without its value, which may be a secret
+            remedy=f"{flag} and its value as two entries, or as one with = between them",
         )
 
 
