@@ -1,11 +1,12 @@
 """How long a request may be where nobody says it: what 99 of 100 requests of the declared lengths keep within."""
 
 import random
+import re
 
 import pytest
 
 from plimsoll.planning.plan import Outcome
-from tests.planning.asking import deployment, planned, pool, reasons
+from tests.planning.asking import deployment, finding, planned, pool, reasons
 
 P95 = 1.6449
 
@@ -55,3 +56,44 @@ def test_what_only_follows_from_p95_keeps_nothing_from_fitting_and_is_cut_to_wha
     assert "ContextShortened" not in reasons(large)
     assert (small.outcome, small.sets[0].settings.max_model_len) == (Outcome.FITS, 13_056)
     assert "ContextShortened" in reasons(small)
+
+
+@pytest.mark.parametrize(
+    ("workload", "field", "words"),
+    [
+        (
+            {"inputTokens": {"p50": 500, "p99": 9000}},
+            "inputTokens",
+            "p99 is 9,000, .* one in a hundred of the prompts is",
+        ),
+        (
+            {"outputTokens": {"p50": 6000}},
+            "outputTokens",
+            "p50 is 6,000, .* half of the answers is cut short",
+        ),
+        (
+            {"outputTokens": {"p50": 100, "p95": 5000, "p99": 6000}},
+            "outputTokens",
+            "p95 is 5,000, .* one in twenty",
+        ),
+    ],
+)
+def test_that_declared_lengths_do_not_fit_into_the_context_is_told(workload, field, words):
+    told = finding(planned(deployment(workload={"contextTokens": 4096, **workload})), "LengthsAboveContext")
+    assert told.field == f"workload.{field}"
+    assert re.search(words, told.message)
+
+
+def test_of_lengths_that_fit_and_where_the_models_own_limit_is_told_nothing_more_is_said():
+    fits = {"contextTokens": 4096, "inputTokens": {"p95": 4095}, "outputTokens": {"p99": 1000}}
+    assert "LengthsAboveContext" not in reasons(planned(deployment(workload=fits)))
+    beyond = {"inputTokens": {"p50": 200_000}, "outputTokens": {"p50": 100}}
+    assert {"WorkloadAboveModel", "LengthsAboveContext"} & set(
+        reasons(planned(deployment(workload=beyond)))
+    ) == {"WorkloadAboveModel"}
+
+
+@pytest.mark.parametrize("lengths", [{"p50": 4096}, {"p95": 4096}, {"p50": 100, "p95": 4096}, {"p99": 8192}])
+def test_a_context_that_most_prompts_do_not_fit_into_is_refused(lengths):
+    with pytest.raises(ValueError, match="must be above inputTokens"):
+        deployment(workload={"contextTokens": 4096, "inputTokens": lengths})

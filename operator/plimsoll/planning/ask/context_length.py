@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count, takewhile
 from typing import Final
@@ -18,6 +19,9 @@ STEP: Final = 256
 LEAST_SHORTENED: Final = 4096
 """A length that nobody asked for is not cut below this to make a model fit: below it the user should say what they need."""
 FIELD: Final = "workload.contextTokens"
+_TOLD: Final = frozenset({"ContextAboveModel", "WorkloadAboveModel"})
+"""Reasons that say already that what is declared is too long."""
+_SHARE: Final = {"p50": "half", "p95": "one in twenty", "p99": "one in a hundred"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,13 @@ def model_ceiling(architecture: Architecture, intent: Intent) -> int:
 
 def context_length(architecture: Architecture, intent: Intent) -> ContextLength:
     """The length that is planned for, before memory is known."""
+    planned = _planned(architecture, intent)
+    told = any(one.reason in _TOLD for one in planned.findings)
+    beyond = () if told else tuple(_beyond(planned.tokens, intent))
+    return replace(planned, findings=(*planned.findings, *beyond))
+
+
+def _planned(architecture: Architecture, intent: Intent) -> ContextLength:
     ceiling = model_ceiling(architecture, intent)
     asked, lengths = intent.spec.workload.context_tokens, intent.lengths
     if asked is not None:
@@ -98,6 +109,37 @@ def shortened(context: ContextLength, tokens: int) -> ContextLength:
         changes=f"{FIELD}, or GPUs with more memory",
     )
     return ContextLength(tokens=tokens, shorter=(), value=value, findings=(finding,))
+
+
+def _beyond(tokens: int, intent: Intent) -> Iterator[Finding]:
+    """What somebody declared that is longer than a request may be: replicas are reckoned by what fits. Presets know no model, and that they
+    are cut to it is told."""
+    workload = intent.spec.workload
+    prompts = ("workload.inputTokens", workload.input_tokens, "prompts is refused")
+    answers = (
+        "workload.outputTokens",
+        workload.output_tokens if intent.generates else None,
+        "answers is cut short",
+    )
+    for field, length, fate in (prompts, answers):
+        if length is None or not intent.binds(field):
+            continue
+        declared = (("p50", length.p50), ("p95", length.p95), ("p99", length.p99))
+        above = next(
+            ((name, value) for name, value in declared if value is not None and value >= tokens), None
+        )
+        if above is None:
+            continue
+        name, value = above
+        yield Finding(
+            severity=Severity.WARNING,
+            reason="LengthsAboveContext",
+            message=f"{field}.{name} is {value:,}, and a request holds at most {tokens:,} tokens with its answer: at least "
+            f"{_SHARE[name]} of the {fate}",
+            field=field,
+            value=str(value),
+            remedy=f"{FIELD} above it, or lengths that fit",
+        )
 
 
 def _asked(asked: int, ceiling: int, architecture: Architecture, intent: Intent) -> ContextLength:

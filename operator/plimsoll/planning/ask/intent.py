@@ -173,7 +173,7 @@ def _lengths(
 ) -> Lengths:
     input_typical, output_typical = _typical(prompt, ASSUMED_INPUT), _typical(answer, ASSUMED_OUTPUT)
     if context is not None:
-        # Undeclared lengths cannot be longer than what a request may hold.
+        # What fits is planned for: that more is declared is told with the context.
         input_typical = min(input_typical, max(1, context * 3 // 4))
         output_typical = min(output_typical, max(1, context - input_typical))
     mean = _mean(prompt, input_typical, context) + _mean(answer, output_typical, context)
