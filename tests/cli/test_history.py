@@ -11,7 +11,7 @@ import pytest
 from plimsoll import names
 from plimsoll.control.record import Act, Record
 from plimsoll.control.retune import Past, Phase, RetuneMemory
-from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.kept import CONTROL_KEY, Kept
 from tests.cli.running import plimsoll
 from tests.kube.api_server import Api, serving
 from tests.render.building import plan_of, resource
@@ -136,6 +136,24 @@ def test_a_name_that_is_not_there_is_an_error_that_says_so(cluster: Api) -> None
 
 def test_a_cluster_that_lets_nobody_look_is_an_error(cluster: Api) -> None:
     cluster.lists[MAPS] = 403
+    cluster.lists["/api/v1/namespaces/team-a/configmaps"] = 403
     ran = plimsoll("history", "chat")
     assert ran.code == 3
-    assert "403" in ran.err
+    assert "403 Forbidden" in ran.err
+    assert "name a namespace that you may list: -n NAMESPACE" in ran.err
+    assert "list must be allowed" in plimsoll("history", "chat", "-n", "team-a").err
+
+
+def test_what_cannot_be_read_is_not_told_as_nothing(cluster: Api) -> None:
+    torn = kept(RECORD)
+    torn["data"][CONTROL_KEY] = "{"
+    cluster.lists[MAPS] = [torn]
+    ran = plimsoll("history", "chat")
+    assert (ran.code, ran.out) == (3, "")
+    assert "team-a/chat: what was decided is kept there, and this release cannot read it" in ran.err
+    other = kept(RECORD)
+    other["metadata"]["namespace"] = "team-b"
+    cluster.lists[MAPS] = [torn, other]
+    ran = plimsoll("history", "chat", "-o", "json")
+    assert (ran.code, list(json.loads(ran.out))) == (0, ["team-b/chat"])
+    assert "team-a/chat: what was decided is kept there" in ran.err

@@ -123,6 +123,11 @@ def test_a_wrong_name_is_told(cluster: Api, arguments: tuple[str, ...], said: st
     assert said in ran.err
 
 
+def test_who_may_not_list_all_namespaces_is_told_to_name_one(cluster: Api):
+    cluster.lists[OURS] = 403
+    assert "name a namespace that you may list: -n NAMESPACE" in plimsoll("ramp", "chat").err
+
+
 def test_a_name_in_two_namespaces_must_be_told_apart(cluster: Api):
     found = cluster.lists[OURS]
     assert isinstance(found, list)

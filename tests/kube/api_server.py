@@ -23,6 +23,8 @@ class Api(ThreadingHTTPServer):
         self.lists: dict[str, list[dict[str, object]] | int] = {"/api/v1/nodes": [], "/api/v1/pods": []}
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
+        self.texts: dict[str, str] = {}
+        """What is answered word for word, by path."""
         self.objects: dict[str, dict[str, Any]] = {}
         """Single objects by path."""
         self.patched: Callable[[dict[str, Any]], None] = lambda _: None
@@ -41,6 +43,9 @@ class Handler(BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         self.server.asked.append(self.path)
         self.server.tokens.add(self.headers.get("Authorization"))
+        if url.path in self.server.texts:
+            self._send(200, self.server.texts[url.path].encode())
+            return
         if url.path in self.server.objects:
             if self._is_away():
                 return
@@ -81,7 +86,9 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def _answer(self, status: int, body: Mapping[str, object]) -> None:
-        payload = json.dumps(body).encode()
+        self._send(status, json.dumps(body).encode())
+
+    def _send(self, status: int, payload: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(payload)))

@@ -72,6 +72,21 @@ def test_nodes_and_pods_that_may_not_be_listed_end_it_with_what_is_needed(api: A
         read_cluster()
 
 
+def test_a_server_that_cannot_answer_now_is_no_matter_of_rights(api: Api):
+    api.lists["/api/v1/nodes"] = 502
+    with pytest.raises(ClusterUnreadable, match=r"502 Bad Gateway for /api/v1/nodes$"):
+        read_cluster()
+
+
+@pytest.mark.parametrize("page", ["<html>sign in</html>", "[]"])
+def test_a_page_that_no_api_server_writes_ends_it_with_what_to_look_at(api: Api, page: str):
+    api.texts["/api/v1/nodes"] = page
+    with pytest.raises(
+        ClusterUnreadable, match=r"nodes: what answers there is no API server \(200, and no JSON\): look"
+    ):
+        read_cluster()
+
+
 @pytest.mark.parametrize("path", ["/api/v1/nodes", "/apis/apps/v1/controllerrevisions"])
 def test_credentials_that_are_not_taken_end_it_with_what_helps(api: Api, path: str):
     """Whatever they are asked for: no other list would be given for them."""

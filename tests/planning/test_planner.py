@@ -11,10 +11,9 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.presets import built_in_presets
 from plimsoll.facts.gpus import GIB
 from plimsoll.facts.inventory import Taint
-from plimsoll.facts.resolve import ModelUnknown
 from plimsoll.planning.memory.ledger import Verdict
 from plimsoll.planning.plan import Outcome, Plan
-from plimsoll.planning.planner import PlanFacts, plan
+from plimsoll.planning.planner import plan
 from tests.planning.asking import (
     LLAMA,
     LLAMA_70B,
@@ -355,22 +354,6 @@ def test_an_empty_config_and_none_are_the_same():
     asked = deployment(workload=CHAT)
     one = plan(asked, inventory(pool()), facts(asked))
     assert one == plan(asked, inventory(pool()), facts(asked), config=OperatorConfig())
-
-
-def test_what_is_not_known_of_a_model_is_told_in_the_resolvers_words():
-    made = plan(deployment(), inventory(pool()), PlanFacts(model=None, problem="the hub is not reachable"))
-    told = finding(made, "ModelUnreadable")
-    assert told.message == "the hub is not reachable"
-    assert told.remedy
-
-
-def test_what_a_resolver_says_would_help_is_the_remedy_and_is_said_once():
-    unknown = ModelUnknown("hf://a/b", "nobody knows it", ("ask again", "write it down"))
-    told = finding(
-        plan(deployment(), inventory(pool()), PlanFacts(model=None, problem=str(unknown))), "ModelUnreadable"
-    )
-    assert told.message == "model hf://a/b: nobody knows it"
-    assert told.remedy == "ask again; or write it down"
 
 
 def test_without_an_admin_s_config_what_it_would_have_to_allow_is_told_and_not_refused():

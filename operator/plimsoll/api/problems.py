@@ -16,6 +16,10 @@ from plimsoll.api.passwords import without_passwords
 from plimsoll.api.spellings import SPELLINGS
 
 WHAT_HELPS: Final = ". What helps: "
+OR: Final = "; or "
+"""Between several things that help."""
+INLINE: Final = "write the model's config.json into spec.model.architecture.config"
+"""One of these, for a model and not for its draft."""
 """Between what is wrong and what would be right, where both are one text."""
 SHOWN: Final = 80
 MIN_STEM: Final = 3

@@ -12,11 +12,11 @@ from rich.console import RenderableType
 from plimsoll import names
 from plimsoll.api.base import DNS_LABEL
 from plimsoll.cli.drawing import facts, show, table
-from plimsoll.cli.errors import BadInput, printable
+from plimsoll.cli.errors import BadInput, note, printable
 from plimsoll.cli.output import output_option, print_data
 from plimsoll.cli.reaching import context_option, namespace_option, reaching
 from plimsoll.control.record import Act, Record
-from plimsoll.reconcile.kept import Kept
+from plimsoll.reconcile.kept import CONTROL_KEY, Kept
 from plimsoll.status.live import retunes_of, step_of, timestamp
 
 
@@ -49,6 +49,13 @@ def history_command(*, name: str, namespace: str | None, context: str, output: s
         where = f"in namespace {namespace}" if namespace else "in any namespace"
         raise BadInput(f"NAME: no plan of an {names.KIND} {name!r} is kept {where}")
     records = {key: Kept.from_data(data).control for key, data in found.items()}
+    torn = [key for key, record in records.items() if record is None and found[key].get(CONTROL_KEY)]
+    said = [f"{key}: what was decided is kept there, and this release cannot read it" for key in torn]
+    if len(torn) == len(records):
+        raise BadInput("; ".join(said))
+    note(said)
+    for key in torn:
+        del records[key]
     if output == "text":
         for key, record in records.items():
             show(_parts(key, record))

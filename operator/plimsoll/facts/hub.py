@@ -26,11 +26,11 @@ from huggingface_hub.errors import (
 )
 
 from plimsoll.api.passwords import without_passwords
+from plimsoll.api.problems import INLINE
 from plimsoll.facts.model import ModelFacts
 from plimsoll.facts.resolve import (
     CATALOGUE,
     FOLDER,
-    INLINE,
     HubAccess,
     ModelNeedsFactsPod,
     ModelUnknown,

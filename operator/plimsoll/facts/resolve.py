@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from plimsoll.api.plainjson import parsed
-from plimsoll.api.problems import WHAT_HELPS
+from plimsoll.api.problems import INLINE, OR, WHAT_HELPS
 from plimsoll.api.quantity import parse_bytes
 from plimsoll.api.v1alpha1.model import ModelSpec
 from plimsoll.facts.hf_config import parse_config
@@ -23,7 +23,6 @@ from plimsoll.facts.models import lookup
 from plimsoll.facts.tensors import weights_from_tensors
 from plimsoll.facts.weights import scaled_to, weights_from_architecture
 
-INLINE: Final = "write the model's config.json into spec.model.architecture.config"
 FOLDER: Final = "point to a local folder that holds the model's config.json"
 CLUSTER: Final = "apply it to a cluster, whose operator reads it with a short pod of that namespace"
 CATALOGUE: Final = "use a model that `plimsoll models` lists"
@@ -40,7 +39,7 @@ class ModelUnknown(LookupError):
         self.source = source
         self.reason = reason
         self.helps = tuple(helps)
-        super().__init__(f"model {source}: {reason}{WHAT_HELPS}{'; or '.join(self.helps)}")
+        super().__init__(f"model {source}: {reason}{WHAT_HELPS}{OR.join(self.helps)}")
 
 
 class ModelUnsized(ModelUnknown):

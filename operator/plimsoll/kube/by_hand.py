@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, Final
 
 from kubernetes.client import ApiClient, Configuration
@@ -24,6 +25,18 @@ class ContextUnknown(ClusterUnreadable):
 
 class Unanswered(ClusterUnreadable):
     """There was no answer, or only that the server cannot answer now. The same call may be tried again."""
+
+
+def cure_of(status: int | None, namespace: str | None = "") -> str:
+    """What helps where a list was refused, as the end of a sentence; nothing where rights are not the matter. `namespace` is what was asked
+    for, where a user can choose one: None is all of them."""
+    if status != HTTPStatus.FORBIDDEN:
+        return ""
+    return (
+        "; list must be allowed"
+        if namespace is not None
+        else "; name a namespace that you may list: -n NAMESPACE"
+    )
 
 
 def client_of(context: str | None) -> ApiClient:

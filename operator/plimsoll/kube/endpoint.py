@@ -47,7 +47,7 @@ def read_endpoint(
 ) -> Endpoint:
     """Reads the deployment of that name, in that namespace or the only one that has it. LookupError says what there is instead."""
     lister = Lister(client_of(context), timeout_seconds)
-    deployment = _one(lister.needed(kinds.OWNER.collection(namespace)), name, namespace)
+    deployment = _one(lister.needed(kinds.OWNER.collection(namespace), namespace), name, namespace)
     space = deployment["metadata"]["namespace"]
     ours = f"{names.LABEL_DEPLOYMENT}={name}"
     services = lister.optional(_SERVICE.collection(space), "its Service is not seen", ours)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from kubernetes.client import ApiClient
@@ -34,7 +35,8 @@ class LearnedObject:
         if status == 409:
             raise ClusterUnreadable(f"{path} was changed meanwhile; try again")
         if not 200 <= status < 300:
-            raise ClusterUnreadable(f"{path}: {status} {reason}; update must be allowed")
+            needed = "; update must be allowed" if status == HTTPStatus.FORBIDDEN else ""
+            raise ClusterUnreadable(f"{path}: {status} {reason}{needed}")
 
 
 def learned_object(context: str | None, namespace: str | None = None) -> LearnedObject | None:
@@ -42,9 +44,7 @@ def learned_object(context: str | None, namespace: str | None = None) -> Learned
     where there are several `namespace` has to say where the operator is."""
     client = client_of(context)
     lister = Lister(client, TIMEOUT_SECONDS)
-    listed = lister.optional("/api/v1/configmaps", "list must be allowed", OURS)
-    if lister.notes:
-        raise ClusterUnreadable("; ".join(lister.notes))
+    listed = lister.needed("/api/v1/configmaps", selector=OURS)
     there = {
         str(item["metadata"].get("namespace")): item
         for item in listed

@@ -16,7 +16,7 @@ from kubernetes.client.exceptions import ApiException
 
 from plimsoll import names
 from plimsoll.facts.capabilities import Capabilities
-from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, call, client_of, cure_of
 from plimsoll.kube.kinds import CHILDREN, CLAIM, OURS, SLICE, Kind
 
 Objects = tuple[Mapping[str, Any], ...]
@@ -149,12 +149,13 @@ class Lister:
         self._timeout = timeout_seconds
         self.notes: list[str] = []
 
-    def needed(self, path: str) -> Objects:
+    def needed(self, path: str, namespace: str | None = "", selector: str | None = None) -> Objects:
+        """A list without which nothing can be said. `namespace` is the one that was asked for, where a user can choose."""
         try:
-            return self._pages(path)
+            return self._pages(path, selector)
         except ApiException as error:
             raise ClusterUnreadable(
-                f"the cluster answered {error.status} {error.reason} for {path}; list must be allowed"
+                f"the cluster answered {error.status} {error.reason} for {path}{cure_of(error.status, namespace)}"
             ) from None
 
     def optional(
@@ -222,5 +223,13 @@ class Lister:
             )
         if not 200 <= status < 300:
             raise ApiException(status=status, reason=reason)
-        page: dict[str, Any] = json.loads(text)
+        try:
+            page = json.loads(text)
+        except ValueError:
+            page = None
+        if not isinstance(page, dict):
+            raise ClusterUnreadable(
+                f"{path}: what answers there is no API server ({status}, and no JSON): look at the kubeconfig's server, at proxies, and "
+                "whether a page wants you to sign in"
+            )
         return page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from plimsoll import names
-from plimsoll.kube.by_hand import TIMEOUT_SECONDS, ClusterUnreadable, client_of
+from plimsoll.kube.by_hand import TIMEOUT_SECONDS, client_of
 from plimsoll.kube.kinds import CONFIG_MAP, OURS
 from plimsoll.kube.reader import Lister
 
@@ -16,9 +16,7 @@ def read_kept(
     """The data of the plans' ConfigMaps, by namespace/name, of all deployments of that name."""
     lister = Lister(client_of(context), timeout_seconds)
     selector = f"{OURS},{names.LABEL_DEPLOYMENT}={name}"
-    listed = lister.optional(CONFIG_MAP.collection(namespace), "what is kept cannot be read", selector)
-    if lister.notes:
-        raise ClusterUnreadable("; ".join(lister.notes))
+    listed = lister.needed(CONFIG_MAP.collection(namespace), namespace, selector)
     found = {}
     for one in listed:
         metadata = one["metadata"]

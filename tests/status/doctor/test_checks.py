@@ -49,7 +49,7 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
     "no CRD": ({"crds": (), "deployments": ()}, "NoCRD", "knows no LLMDeployments", "plimsoll crd | kubectl apply"),
     "an older CRD": ({"crds": (old_crd(),)}, "OldCRD", "spec.model.revision, spec.slo", "plimsoll crd"),
     "no operator": (
-        {"leases": (), "deployments": (deployment() | {"status": {}},)}, "NoOperator", "team/chat", "helm install",
+        {"leases": (), "deployments": (deployment() | {"status": {}},)}, "NoOperator", "team/chat", "image.repository=REGISTRY/plimsoll",
     ),
     "an operator that is silent": (
         {"leases": (lease(renewed="2027-01-15T07:50:00Z"),)}, "OperatorDown", "pod-a renewed its Lease 600 s ago", "-n plimsoll",

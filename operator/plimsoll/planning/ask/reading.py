@@ -7,7 +7,7 @@ from typing import Final
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import Effective, effective
-from plimsoll.api.problems import WHAT_HELPS, SpecError
+from plimsoll.api.problems import INLINE, OR, WHAT_HELPS, SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts, brought_in, engine_facts
@@ -248,14 +248,21 @@ def _unreadable(field: str, source: str, facts: PlanFacts) -> Finding:
         )
     problem = facts.problem or f"{field} is {source}, and nothing is known of that model"
     message, _, helps = problem.partition(WHAT_HELPS)
+    if field != "model.source":
+        # That config is of the model, and no field holds one of its draft.
+        helps = OR.join(cure for cure in helps.split(OR) if cure != INLINE)
+    otherwise = (
+        "model.architecture.config with the text of its config.json, or a source that can be read"
+        if field == "model.source"
+        else "a draft that can be read"
+    )
     return Finding(
         severity=Severity.ERROR,
         reason="ModelUnreadable",
         message=message,
         field=field,
         value=source,
-        remedy=helps
-        or "model.architecture.config with the text of its config.json, or a source that can be read",
+        remedy=helps or otherwise,
     )
 
 

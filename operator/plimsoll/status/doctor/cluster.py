@@ -51,7 +51,8 @@ def operator(examined: Examined) -> Iterator[Found]:
         )
         yield Found(
             severity="error", about=f"Lease {names.LEASE}", reason="NoOperator", message=message,
-            remedy="install the operator: helm install plimsoll charts/plimsoll",
+            remedy="install the operator: helm install plimsoll charts/plimsoll --namespace plimsoll --create-namespace "
+            "--set image.repository=REGISTRY/plimsoll",
         )  # fmt: skip
 
 
