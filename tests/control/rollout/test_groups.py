@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.control.rollout import Rules, move
+from plimsoll.control.rollout.beside import Beside, move_beside
 from plimsoll.control.rollout.groups import HALF_SECONDS, halves, let_go, told
-from plimsoll.control.rollout.targets import Wanted
+from plimsoll.control.rollout.targets import Target, Wanted
 from plimsoll.facts.serving import NOWHERE, PodSeen, Serving, SetSeen, Stage
 
 RULES = Rules(deadline_seconds=600)
@@ -217,3 +218,72 @@ def test_a_leader_that_leaves_already_is_not_taken_again() -> None:
 
 def test_no_pod_goes_by_itself_where_its_group_has_objects_of_its_own() -> None:
     assert taken(a_set(pods(0, LOADS, WAITS), pods(1, WAITS, LOADS)), 9 * HALF_SECONDS) == []
+
+
+def targeted(seen: SetSeen, replicas: int) -> Target:
+    return move([Wanted("a", replicas)], Serving(sets=(seen,)), RULES, 9999).targets[0]
+
+
+@pytest.mark.parametrize("sick", [LOADS, WAITS, FAILED, LEAVES])
+@pytest.mark.parametrize(("wanted", "asked"), [(3, 3), (2, 3), (1, 2), (0, 0)])
+def test_a_leaderworkerset_keeps_those_that_serve_though_its_last_ones_go_first(
+    sick: Stage, wanted: int, asked: int
+) -> None:
+    """Its StatefulSet of leaders goes by their numbers alone, and asks nobody who serves."""
+    others = (pods(1, READY, READY), pods(2, READY, READY))
+    target = targeted(as_one(pods(0, sick, sick), *others), wanted)
+    assert (target.replicas, target.beyond) == (asked, asked - wanted)
+    assert targeted(as_one(pods(0, READY, READY), *others), wanted).replicas == wanted
+    assert targeted(a_set(pods(0, sick, sick), *others), wanted).replicas == wanted
+
+
+def test_no_more_of_a_leaderworkerset_stay_than_serve_or_than_it_has() -> None:
+    idle = (pods(0, LOADS, LOADS), pods(1, READY, READY), pods(2, LOADS, WAITS))
+    assert targeted(as_one(*idle), 2).replicas == 2
+    told_to_go = replace(as_one(pods(0, LOADS, LOADS), pods(1, READY, READY)), replicas=1)
+    assert targeted(told_to_go, 1).replicas == 1
+
+
+def test_who_stays_for_the_order_in_which_groups_go_is_told() -> None:
+    seen = as_one(pods(0, LOADS, LOADS), pods(1, READY, READY))
+    rollout = move([Wanted("a", 1)], Serving(sets=(seen,)), RULES, 0)
+    assert rollout.message == (
+        "1 of 1 replicas serve the plan; a keeps 2 groups, as a LeaderWorkerSet gives up its last ones first and one before them does not serve"
+    )
+
+
+def old_left(now: float, *sets: SetSeen, surge: int = 0) -> tuple[int, float | None]:
+    """Groups that the old set keeps, and when that is looked at again."""
+    rollout = move([Wanted("b", 2)], Serving(sets=sets), replace(RULES, surge=surge), now)
+    (target,) = (one for one in rollout.targets if one.name == "a")
+    return target.replicas, rollout.look_again_seconds
+
+
+@pytest.mark.parametrize("sick", [LOADS, WAITS, FAILED])
+def test_the_only_group_that_serves_of_an_old_leaderworkerset_stays_for_as_long_as_a_start_may_take(
+    sick: Stage,
+) -> None:
+    """Without room, none would else ever come in its place."""
+    old = as_one(pods(0, sick, sick), pods(1, READY, READY))
+    new = replace(old, name="b", replicas=0, pods=(), created=1000.0)
+    assert old_left(1000, old) == (2, 600), "before the new set is made"
+    assert old_left(1000 + 599, old, new) == (2, 1)
+    assert old_left(1000 + 600, old, new)[0] == 1
+    assert old_left(1000, replace(old, pods=(*pods(0, sick, sick), *pods(1, sick, sick))), new)[0] == 1
+    assert old_left(1000, replace(old, pods=(*pods(0, READY, READY), *pods(1, sick, sick))), new)[0] == 1
+
+
+def test_no_rollout_waits_for_a_group_that_does_not_serve_while_others_do() -> None:
+    old = as_one(pods(0, LOADS, WAITS), pods(1, READY, READY))
+    new = replace(as_one(pods(0, READY, READY)), name="b", created=1000.0)
+    assert old_left(1010, old, new, surge=1)[0] == 1, "one of the new set serves"
+    more = as_one(*(pods(number, READY, READY) for number in (0, 2)), pods(1, WAITS, WAITS))
+    assert old_left(1010, more, replace(new, replicas=0, pods=()))[0] == 2, "the first of the old set does"
+
+
+def test_going_back_from_what_was_tried_keeps_its_last_group_that_serves_too() -> None:
+    tried = as_one(pods(0, LOADS, LOADS), pods(1, READY, READY))
+    serves = replace(as_one(pods(0, LOADS, LOADS)), name="b")
+    beside = Beside(tried="a", serves="b", replicas=0, surge=False)
+    rollout = move_beside([Wanted("b", 2)], beside, Serving(sets=(serves, tried)), RULES, 10)
+    assert {one.name: one.replicas for one in rollout.targets} == {"b": 1, "a": 2}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from plimsoll.control.rollout.groups import leaders, let_go, numbers
+from plimsoll.control.rollout.groups import keeping, leaders, let_go, numbers
 from plimsoll.control.rollout.moves import move
 from plimsoll.control.rollout.rules import Rules
 from plimsoll.control.rollout.targets import First, Rollout, Target, Wanted
@@ -80,7 +80,7 @@ def _back(wanted: Sequence[Wanted], beside: Beside, serving: Serving, rules: Rul
         rules, surge=surge, by_room=not (only or rules.replaces), percents=(), hold=False, automatic=False
     )
     sets = tuple(
-        replace(one, replicas=min(one.replicas, one.ready)) if one.name == beside.tried else one
+        replace(one, replicas=keeping(one, min(one.replicas, one.ready))) if one.name == beside.tried else one
         for one in serving.sets
     )
     rollout = move(wanted, replace(serving, sets=sets), rules, now)

@@ -5,7 +5,8 @@ least has twice the time, so that of two groups that each hold what the other la
 that are seen; nothing is remembered.
 
 A LeaderWorkerSet cannot leave out one of its groups: a group is let go by deleting its leader's pod, and comes again at once. So its
-groups go one at a time, with as long between them for the others to take what became free.
+groups go one at a time, with as long between them for the others to take what became free. Nor can one be chosen where fewer are wanted:
+the last ones go, whether they serve or not.
 """
 
 from __future__ import annotations
@@ -110,6 +111,20 @@ def numbers(seen: SetSeen | None, count: int, over: frozenset[int]) -> tuple[int
         return tuple(sorted(stay))
     free = (number for number in range(count + len(there)) if number not in there)
     return tuple(sorted([*stay, *(next(free) for _ in range(count - len(stay)))]))
+
+
+def still_serving(seen: SetSeen, count: int) -> int:
+    """How many of those that serve now are left where a set is told to have `count` replicas."""
+    if not seen.one_object:
+        return min(count, seen.ready)
+    return sum(seen.whole(number) for number in range(min(count, seen.replicas)))
+
+
+def keeping(seen: SetSeen, count: int) -> int:
+    """Replicas that a set is told to have so that no more of those that serve go than of `count` have to."""
+    most = max(count, seen.replicas)
+    kept = min(count, still_serving(seen, most))
+    return next(asked for asked in range(count, most + 1) if still_serving(seen, asked) >= kept)
 
 
 def told(seen: SetSeen) -> str | None:

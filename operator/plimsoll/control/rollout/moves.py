@@ -13,7 +13,7 @@ from math import ceil
 from typing import Final
 
 from plimsoll.control.rollout.failing import failure, look_again, proven
-from plimsoll.control.rollout.groups import leaders, let_go, numbers
+from plimsoll.control.rollout.groups import keeping, leaders, let_go, numbers, still_serving
 from plimsoll.control.rollout.leaving import leave
 from plimsoll.control.rollout.rules import PLACE_SECONDS, Rules
 from plimsoll.control.rollout.targets import First, Rollout, State, Target, Wanted
@@ -61,7 +61,7 @@ class _Scene:
 
 def move(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
     moved = leave(_moved(wanted, serving, rules, now), serving, rules, now)
-    return _with_groups(moved, serving, now)
+    return _with_groups(_with_those_before(moved, wanted, serving, rules, now), serving, now)
 
 
 def _moved(wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float) -> Rollout:
@@ -288,6 +288,36 @@ def _target(
 ) -> Target:
     state: State = "Failed" if failed else "Serving" if _ready(serving, name) >= replicas else "Starting"
     return Target(name=name, replicas=replicas, state=state, reason=failed or "", planned=planned)
+
+
+def _with_those_before(
+    rollout: Rollout, wanted: Sequence[Wanted], serving: Serving, rules: Rules, now: float
+) -> Rollout:
+    """The rollout with those that do not serve kept where others, which do, would go before them.
+
+    In a set that is being left only where none would serve at all, and for as long as a start may take since the newest set was made: those
+    that are to come may find no room beside them.
+    """
+    there = all(serving.set_named(one.name) for one in wanted)
+    newest = max((seen.created for seen in serving.sets), default=now) if there else now
+    left = newest + rules.deadline_seconds - now
+    found = [(target, serving.set_named(target.name)) for target in rollout.targets]
+    serves = any(seen is not None and still_serving(seen, target.replicas) for target, seen in found)
+    targets = []
+    for target, seen in found:
+        leaves, asked = target.state in ("Draining", "Failed"), target.replicas
+        if seen is not None and not (leaves and (serves or left <= 0)):
+            asked = keeping(seen, asked)
+        more = asked - target.replicas
+        targets.append(replace(target, replicas=asked, beyond=target.beyond + more))
+        if more:
+            why = "as a LeaderWorkerSet gives up its last ones first and one before them does not serve"
+            rollout = replace(
+                rollout,
+                message=f"{rollout.message}; {target.name} keeps {asked} groups, {why}",
+                look_again_seconds=_soonest(rollout.look_again_seconds, left if leaves else None),
+            )
+    return replace(rollout, targets=tuple(targets))
 
 
 def _with_groups(rollout: Rollout, serving: Serving, now: float) -> Rollout:

@@ -27,7 +27,7 @@ class Target:
     planned: bool = False
     """Whether it is a set of the plan, and not one that is being left or was rolled back to."""
     beyond: int = 0
-    """How many of them are beyond the wanted number, while others leave their nodes."""
+    """How many of them are beyond the wanted number, while others leave their nodes, or cannot go before those that serve."""
     groups: tuple[int, ...] = ()
     """Numbers of the replicas, where each is an object of its own; fewer than `replicas` while one was let go."""
     let_go: tuple[PodSeen, ...] = ()
