@@ -3,7 +3,16 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.timing import MOST_DRAIN, answer_seconds, drain_seconds, reads_from, start_seconds
+from plimsoll.engines.timing import (
+    LEAST_WAIT,
+    MOST_DRAIN,
+    MOST_WAIT,
+    answer_seconds,
+    drain_seconds,
+    reads_from,
+    start_seconds,
+    wait_seconds,
+)
 from plimsoll.planning.interval import Interval
 from plimsoll.planning.load import Load, Performance
 from tests.engines.sets import chosen
@@ -86,3 +95,30 @@ def test_a_long_answer_takes_its_tokens_at_the_slow_end_of_the_prediction(asked,
 )
 def test_a_drain_is_the_owner_s_word_or_a_long_answer_within_bounds(asked, entry, seconds):
     assert drain_seconds(asked, entry) == seconds
+
+
+@pytest.mark.parametrize(
+    ("asked", "entry", "seconds"),
+    [
+        (spec(), predicted(max_model_len=40_000), 4002),
+        (spec(rollout={"drainSeconds": 0}), predicted(max_model_len=40_000), 4002),
+        (spec(workload={"outputTokens": {"p99": 2000}}), predicted(max_model_len=40_000), 802),
+        (spec(workload={"outputTokens": {"p99": 20_000}}), predicted(max_model_len=40_000), 4002),
+        (spec(workload={"outputTokens": {"p99": 20}}), predicted(max_model_len=40_000), LEAST_WAIT),
+        (spec(), predicted(generates=False, max_model_len=40_000), LEAST_WAIT),
+        (spec(), chosen(max_model_len=40_000), 8000),
+        (spec(), chosen(max_model_len=1_000_000), MOST_WAIT),
+    ],
+    ids=[
+        "the whole context",
+        "whatever is waited for at a drain",
+        "far more than is declared",
+        "no more than the context",
+        "as long as clients wait",
+        "no tokens",
+        "no prediction",
+        "a day",
+    ],
+)
+def test_a_gateway_waits_longer_than_the_longest_answer_that_the_engine_would_end(asked, entry, seconds):
+    assert wait_seconds(asked, entry) == seconds

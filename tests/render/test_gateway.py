@@ -44,6 +44,18 @@ def test_lengths_and_rates_are_the_plans(file: str):
     assert params["tpm"] == params["rpm"] * (load["input_tokens"] + load["output_tokens"])
 
 
+@pytest.mark.parametrize("drain", ["{}", "{drainSeconds: 5}"])
+def test_it_waits_for_answers_of_the_whole_context_whatever_is_waited_for_at_a_drain(
+    tmp_path: Path, drain: str
+):
+    asked = tmp_path / "chat.yaml"
+    asked.write_text((EXAMPLES / "01-minimal.yaml").read_text() + f"  rollout: {drain}\n")
+    (entry,) = told(str(asked))["model_list"]
+    (chosen,) = planned(str(asked))["sets"]
+    slowest = chosen["settings"]["max_model_len"] * chosen["performance"]["tpot_ms"]["high"] / 1000
+    assert entry["litellm_params"]["timeout"] > slowest
+
+
 def test_it_reaches_the_service_under_the_served_name():
     (entry,) = told("02-chat.yaml")["model_list"]
     assert entry["model_name"] == "meta-llama/Llama-3.3-70B-Instruct"

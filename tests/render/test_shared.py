@@ -172,10 +172,9 @@ def test_a_leaderworkerset_that_the_cluster_does_not_serve_is_said():
     assert unserved(asked.spec, [frozen(asked, chosen=GROUP)], frozenset({LEADER_WORKER_SETS})) == ()
 
 
-def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as_answers_take():
+def test_a_route_leads_to_the_pool_where_there_is_one():
     found = routed(capabilities=ROUTES, **PICKED)["HTTPRoute"]["spec"]["rules"][0]
     assert found["backendRefs"][0]["kind"] == "InferencePool"
-    assert found["timeouts"] == {"request": "240s", "backendRequest": "240s"}
     found = routed(capabilities=frozenset({ROUTE}), **GATEWAY)["HTTPRoute"]["spec"]["rules"][0]
     assert found["backendRefs"][0] == {
         "group": "",
@@ -186,9 +185,12 @@ def test_a_route_leads_to_the_pool_where_there_is_one_and_waits_twice_as_long_as
     }
 
 
-@pytest.mark.parametrize(("drain", "timeout"), [(49_999, "99998s"), (54_000, "30h0s"), (86_399, "47h3598s")])
-def test_a_route_waits_for_the_longest_answers_in_a_duration_that_the_gateway_api_takes(drain, timeout):
-    made = routed(capabilities=frozenset({ROUTE}), rollout={"drainSeconds": drain}, **GATEWAY)["HTTPRoute"]
+@pytest.mark.parametrize(
+    ("said", "timeout"),
+    [({}, "1640s"), ({"rollout": {"drainSeconds": 0}}, "1640s"), (gateway(timeoutSeconds=86_400), "86400s")],
+)
+def test_a_route_cuts_no_answer_that_the_engine_would_end_unless_it_is_told_to(said, timeout):
+    made = routed(capabilities=frozenset({ROUTE}), **{**GATEWAY, **said})["HTTPRoute"]
     found = made["spec"]["rules"][0]["timeouts"]
     assert found == {"request": timeout, "backendRequest": timeout}
     assert re.fullmatch("([0-9]{1,5}(h|m|s|ms)){1,4}", timeout)

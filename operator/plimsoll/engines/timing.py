@@ -28,6 +28,13 @@ LEAST_DRAIN, MOST_DRAIN, UNKNOWN_DRAIN = 30, 600, 120
 TAIL: Final = 4
 """How many times as long as a typical answer a long one is, where no percentile is declared."""
 
+LEAST_WAIT, MOST_WAIT = 600, 86_400
+"""Seconds that a gateway waits for an answer: at least as long as OpenAI's own clients do, at most as long as a gateway may be told to."""
+WAITING: Final = 2
+"""How many times as long as it then takes an answer may take that waits first."""
+UNKNOWN_TPOT_MS: Final = 100
+"""Milliseconds a token where no prediction is known: slower than most people read."""
+
 
 def reads_from(spec: LLMDeploymentSpec) -> str:
     """Where the weights are read from when a pod starts: hub, volume or node."""
@@ -63,6 +70,17 @@ def answer_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int | None:
         tokens = TAIL * chosen.load.output_tokens if chosen.load.generates else 1
     tokens = min(tokens, chosen.settings.max_model_len)
     return ceil((chosen.performance.ttft_ms.high + tokens * chosen.performance.tpot_ms.high) / 1000)
+
+
+def wait_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int:
+    """How long a gateway waits for a whole answer. It guards against requests that hang, so it is longer than any answer that the engine
+    would end: of the whole context, or of many times the tokens that are declared, as even a p99 is passed by one in a hundred."""
+    context, declared = chosen.settings.max_model_len, _long(spec.workload.output_tokens)
+    tokens = min(context, TAIL * declared) if declared else context
+    told = chosen.performance
+    first, each = (0.0, UNKNOWN_TPOT_MS) if told is None else (told.ttft_ms.high, told.tpot_ms.high)
+    longest = first + (tokens * each if chosen.load.generates else 0)
+    return min(MOST_WAIT, max(LEAST_WAIT, WAITING * ceil(longest / 1000)))
 
 
 def _long(length: TokenPercentiles | None) -> int | None:

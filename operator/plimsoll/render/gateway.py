@@ -15,10 +15,9 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.timing import MOST_DRAIN, drain_seconds
+from plimsoll.engines.timing import wait_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.planning.plan import Plan
-from plimsoll.render.routing import WAITING_FACTOR
 from plimsoll.render.sets import owner_of
 from plimsoll.render.shared import service_host
 
@@ -62,13 +61,12 @@ def _entry(planned: Planned, spec: LLMDeploymentSpec, name: str) -> dict[str, An
     owner = owner_of(planned.deployment)
     base = f"{spec.networking.scheme}://{service_host(spec, owner)}:{spec.networking.service.port}/v1"
     lengths, rates = _lengths(planned.plan), _rates(planned.plan)
-    longest = max((drain_seconds(spec, one) for one in planned.plan.sets), default=MOST_DRAIN)
     params: dict[str, Any] = {"model": f"{PROVIDER}/{name}", "api_base": base}
     if spec.networking.api_key_secret is not None:
         params["api_key"] = f"os.environ/{_variable(owner.name)}"
     if "max_output_tokens" in lengths:
         params["max_tokens"] = lengths["max_output_tokens"]
-    params |= {**rates, "timeout": WAITING_FACTOR * longest}
+    params |= {**rates, "timeout": max(wait_seconds(spec, one) for one in planned.plan.sets)}
     generates = planned.plan.sets[0].load.generates
     mode = MODES.get(spec.model.task or "", "chat" if generates else "embedding")
     return {"model_name": name, "litellm_params": params, "model_info": {"mode": mode, **lengths}}

@@ -14,7 +14,7 @@ from plimsoll.api.problems import Problem
 from plimsoll.api.v1alpha1.networking import Gateway
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT
-from plimsoll.engines.timing import MOST_DRAIN
+from plimsoll.engines.timing import LEAST_WAIT, wait_seconds
 from plimsoll.facts.capabilities import Capabilities
 from plimsoll.objects import Manifest, Owner
 from plimsoll.render.owned import leaders_of, members_of, owned
@@ -32,8 +32,6 @@ OPERATOR_PODS: Final = {names.LABEL_ROLE: names.OPERATOR}
 """Selects the operator's own pods, whatever name the chart gives them, and no other operator's pods."""
 SCRAPED_S: Final = 15
 """Seconds between two scrapes. Prometheus' default is a minute, and by then the control loop takes a replica for silent."""
-WAITING_FACTOR: Final = 2
-"""A gateway's timeout in terms of the longest answer: a request may wait for as long again as it then takes."""
 
 
 def unserved(
@@ -89,7 +87,9 @@ def routes(
                 port=PORT,
                 picker=picker,
             )
-        yield _route(gateway, owner, revisions, _backend(spec, owner, service, pooled=picker is not None))
+        longest = max((wait_seconds(spec, one.entry) for one in revisions), default=LEAST_WAIT)
+        backend = _backend(spec, owner, service, pooled=picker is not None)
+        yield _route(gateway, owner, gateway.timeout_seconds or longest, backend)
     if spec.networking.ingress is not None:
         yield _ingress(spec, owner, service)
     grouped = any(one.pods_per_replica > 1 for one in revisions)
@@ -106,15 +106,12 @@ def _backend(spec: LLMDeploymentSpec, owner: Owner, service: str, *, pooled: boo
     return {"group": "", "kind": "Service", "name": service, "port": port, "weight": 1}
 
 
-def _route(
-    gateway: Gateway, owner: Owner, revisions: Sequence[Revision], backend: dict[str, Any]
-) -> Manifest:
+def _route(gateway: Gateway, owner: Owner, timeout_s: int, backend: dict[str, Any]) -> Manifest:
     parent: dict[str, Any] = {"group": GATEWAYS, "kind": "Gateway", "name": gateway.name}
     if gateway.namespace is not None:
         parent["namespace"] = gateway.namespace
     if gateway.listener is not None:
         parent["sectionName"] = gateway.listener
-    longest = max((one.drain_seconds for one in revisions), default=MOST_DRAIN)
     return owned(
         "httproute",
         owner,
@@ -124,13 +121,9 @@ def _route(
         hostnames=gateway.hostnames,
         backend=backend,
         path=gateway.path or "/",
-        timeout=_duration(gateway.timeout_seconds or WAITING_FACTOR * longest),
+        # The Gateway API takes at most five digits, which a day has.
+        timeout=f"{timeout_s}s",
     )
-
-
-def _duration(seconds: int) -> str:
-    """As the Gateway API has it: of each unit at most five digits."""
-    return f"{seconds}s" if seconds < 100_000 else f"{seconds // 3600}h{seconds % 3600}s"
 
 
 def _ingress(spec: LLMDeploymentSpec, owner: Owner, service: str) -> Manifest:
