@@ -131,8 +131,8 @@ UNPLACED = {
     "other-scaling.zero.wake.query": "is asked of Prometheus by the operator itself",
 }
 """Places whose text is by design in no object, with the reason."""
-ABSENT = ("full-networking.service.name",)
-"""An empty text is as none there, and none is the deployment's own name."""
+ABSENT = ("full-networking.service.name", "full-networking.gateway.path")
+"""An empty text is as none there, and none is the deployment's own name, or every path."""
 
 
 def rendered(spec):

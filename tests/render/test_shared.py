@@ -196,6 +196,20 @@ def test_a_route_cuts_no_answer_that_the_engine_would_end_unless_it_is_told_to(s
     assert re.fullmatch("([0-9]{1,5}(h|m|s|ms)){1,4}", timeout)
 
 
+@pytest.mark.parametrize("path", ["/chat", "/team/chat/", "/v1beta"])
+def test_a_route_takes_off_a_prefix_that_the_engine_does_not_know(path):
+    (rule,) = routed(capabilities={ROUTE}, **gateway(path=path))["HTTPRoute"]["spec"]["rules"]
+    assert rule["matches"] == [{"path": {"type": "PathPrefix", "value": path}}]
+    taken_off = {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}
+    assert rule["filters"] == [{"type": "URLRewrite", "urlRewrite": {"path": taken_off}}]
+
+
+@pytest.mark.parametrize("said", [{}, {"path": "/"}, {"path": "/v1"}, {"path": "/v1/chat"}, {"path": "/v2"}])
+def test_a_route_hands_on_a_path_that_the_engine_knows(said):
+    (rule,) = routed(capabilities={ROUTE}, **gateway(**said))["HTTPRoute"]["spec"]["rules"]
+    assert "filters" not in rule
+
+
 def test_a_pool_says_of_its_picker_whatever_the_api_server_would_add():
     pool = routed(capabilities=ROUTES, **gateway(endpointPicker={"service": "picker"}))["InferencePool"]
     assert pool["spec"]["endpointPickerRef"] == {

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from plimsoll import names
 from plimsoll.api.problems import Problem
-from plimsoll.api.v1alpha1.networking import Gateway
+from plimsoll.api.v1alpha1.networking import Gateway, is_engines
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import PORT
 from plimsoll.engines.timing import LEAST_WAIT, wait_seconds
@@ -121,6 +121,7 @@ def _route(gateway: Gateway, owner: Owner, timeout_s: int, backend: dict[str, An
         hostnames=gateway.hostnames,
         backend=backend,
         path=gateway.path or "/",
+        taken_off=not is_engines(gateway.path),
         # The Gateway API takes at most five digits, which a day has.
         timeout=f"{timeout_s}s",
     )

@@ -1,6 +1,6 @@
 """How requests reach the replicas: Service, keys, certificates, gateway or Ingress."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,30 @@ Origin = Annotated[
     str,
     Field(min_length=1, max_length=260, pattern=r"^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"),
 ]
+
+ENGINE_PATHS: Final = frozenset(
+    [
+        "v1",
+        "v2",
+        "classify",
+        "cohere",
+        "detokenize",
+        "generative_scoring",
+        "inference",
+        "invocations",
+        "pooling",
+        "rerank",
+        "score",
+        "tokenize",
+    ]
+)
+"""How the paths begin at which an engine takes requests."""
+
+
+def is_engines(path: str | None) -> bool:
+    """Whether requests at a path prefix find the engine as they are, so that nobody has to take the prefix off."""
+    first = (path or "").strip("/").split("/")[0]
+    return not first or first in ENGINE_PATHS
 
 
 class Service(ApiModel):

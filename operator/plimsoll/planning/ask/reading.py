@@ -31,6 +31,7 @@ from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_
 from plimsoll.planning.ask.quantize import as_served, check_deprecated
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.trust import check_trust
+from plimsoll.planning.ask.ways_in import check_ways_in
 from plimsoll.planning.ask.words import check_words
 from plimsoll.planning.pinning import digest_before, spec_digest
 from plimsoll.planning.placing.images import with_images
@@ -133,6 +134,7 @@ def read(
         *check_held(intent),
         *check_sleep(intent),
         *check_wake(intent, admin),
+        *check_ways_in(intent),
         *anyway,
         *served,
         *check_deprecated(merged.spec, model, engine),

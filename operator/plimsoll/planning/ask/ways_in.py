@@ -1,0 +1,29 @@
+"""Ways in that are made as they are asked for, and through which requests still may find no replica: others decide that as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plimsoll.api.v1alpha1.networking import is_engines
+from plimsoll.planning.ask.intent import Intent
+from plimsoll.planning.plan import Finding, Severity
+
+
+def check_ways_in(intent: Intent) -> Iterator[Finding]:
+    yield from _ingress_path(intent)
+
+
+def _ingress_path(intent: Intent) -> Iterator[Finding]:
+    """A route of the Gateway API takes a prefix off, and an Ingress has no word for that."""
+    ingress, told = intent.spec.networking.ingress, intent.spec.engine.extra_args
+    if ingress is None or is_engines(ingress.path) or any(one.startswith("--root-path") for one in told):
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="PathUnknownToEngine",
+        message=f"an Ingress hands its path on, and the engine knows none below {ingress.path}, so that it answers 404 unless the "
+        "controller takes that off",
+        field="networking.ingress.path",
+        value=ingress.path,
+        remedy=f"--root-path={ingress.path} in engine.extraArgs, or the annotation by which the controller takes a prefix off",
+    )

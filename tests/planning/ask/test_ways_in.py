@@ -1,0 +1,47 @@
+"""What is asked for as a way in, and would lead requests to no replica, is told at once."""
+
+import pytest
+
+from plimsoll.planning.plan import Severity
+from tests.planning.asking import deployment, finding, planned, reasons
+
+
+def asked(networking, **more):
+    return planned(deployment(networking=networking, **more))
+
+
+def ingress(path):
+    return {"ingress": {"hosts": ["llm.example"], "path": path}}
+
+
+def test_the_path_of_an_ingress_that_the_engine_does_not_know_is_told_with_what_makes_it_known():
+    told = finding(asked(ingress("/chat")), "PathUnknownToEngine")
+    assert (told.severity, told.field, told.value) == (Severity.WARNING, "networking.ingress.path", "/chat")
+    assert "--root-path=/chat in engine.extraArgs" in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("networking", "more"),
+    [
+        (ingress("/"), {}),
+        (ingress("/v1"), {}),
+        (ingress("/v1/chat/completions"), {}),
+        (ingress("/rerank"), {}),
+        (ingress("/chat"), {"engine": {"extraArgs": ["--root-path=/chat"]}}),
+        ({"gateway": {"name": "g", "path": "/chat"}}, {}),
+        ({}, {}),
+    ],
+    ids=[
+        "everything",
+        "the API",
+        "a part of it",
+        "rerank",
+        "the engine is told",
+        "a route takes it off",
+        "none",
+    ],
+)
+def test_a_path_that_finds_the_engine_is_not_told_of(networking, more):
+    found = asked(networking, **more)
+    assert found.sets
+    assert "PathUnknownToEngine" not in reasons(found)
