@@ -37,8 +37,15 @@ def test_lengths_and_rates_are_the_plans(file: str):
     assert 0.5 * context - 1 <= params["max_tokens"] <= 0.75 * context
     assert params["max_tokens"] == info["max_output_tokens"]
     assert info["max_input_tokens"] < context
-    assert params["max_parallel_requests"] == sum(one["max_concurrency"] * one["replicas"] for one in sets)
-    rate = sum(one["performance"]["requests_per_second"] * one["replicas"] for one in sets)
+    most = yaml.safe_load((EXAMPLES / file).read_text())["spec"].get("scaling", {}).get("max", 0)
+    replicas = [one["replicas"] for one in sets]
+    replicas[0] += max(0, most - sum(replicas))
+    assert params["max_parallel_requests"] == sum(
+        one["max_concurrency"] * number for one, number in zip(sets, replicas, strict=True)
+    )
+    rate = sum(
+        one["performance"]["requests_per_second"] * number for one, number in zip(sets, replicas, strict=True)
+    )
     assert params["rpm"] <= 60 * rate < params["rpm"] + 1
     load = sets[0]["load"]
     assert params["tpm"] == params["rpm"] * (load["input_tokens"] + load["output_tokens"])
@@ -54,6 +61,19 @@ def test_it_waits_for_answers_of_the_whole_context_whatever_is_waited_for_at_a_d
     (chosen,) = planned(str(asked))["sets"]
     slowest = chosen["settings"]["max_model_len"] * chosen["performance"]["tpot_ms"]["high"] / 1000
     assert entry["litellm_params"]["timeout"] > slowest
+
+
+@pytest.mark.parametrize(("said", "times"), [("scaling: {max: 8}", 8), ("replicas: 1", 1)])
+def test_what_scales_is_let_have_the_load_of_all_replicas_that_may_come(
+    tmp_path: Path, said: str, times: int
+):
+    asked = tmp_path / "chat.yaml"
+    asked.write_text((EXAMPLES / "01-minimal.yaml").read_text() + f"  {said}\n")
+    (entry,) = told(str(asked))["model_list"]
+    (chosen,) = planned(str(asked))["sets"]
+    assert chosen["replicas"] == 1
+    assert entry["litellm_params"]["max_parallel_requests"] == times * chosen["max_concurrency"]
+    assert entry["litellm_params"]["rpm"] == int(60 * times * chosen["performance"]["requests_per_second"])
 
 
 def test_it_reaches_the_service_under_the_served_name():

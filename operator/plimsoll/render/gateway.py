@@ -1,12 +1,12 @@
 """The configuration of a LiteLLM gateway in front of deployments, so that it never asks for more than was planned.
 
-It is made from the plan alone: lengths from the planned context, rates from what all replicas together are predicted to answer. Where
-a plan predicts no rates the file has none, and a note says so.
+It is made from the plan alone: lengths from the planned context, rates from what all replicas together are predicted to answer, as many
+as there may come to be. Where a plan predicts no rates the file has none, and a note says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any, Final
@@ -60,7 +60,7 @@ def litellm(planned: Iterable[Planned], config: OperatorConfig) -> tuple[dict[st
 def _entry(planned: Planned, spec: LLMDeploymentSpec, name: str) -> dict[str, Any]:
     owner = owner_of(planned.deployment)
     base = f"{spec.networking.scheme}://{service_host(spec, owner)}:{spec.networking.service.port}/v1"
-    lengths, rates = _lengths(planned.plan), _rates(planned.plan)
+    lengths, rates = _lengths(planned.plan), _rates(planned.plan, _replicas(spec, planned.plan))
     params: dict[str, Any] = {"model": f"{PROVIDER}/{name}", "api_base": base}
     if spec.networking.api_key_secret is not None:
         params["api_key"] = f"os.environ/{_variable(owner.name)}"
@@ -83,13 +83,22 @@ def _lengths(plan: Plan) -> dict[str, int]:
     return {"max_input_tokens": context - min(load.output_tokens, context // 2), "max_output_tokens": answer}
 
 
-def _rates(plan: Plan) -> dict[str, int]:
+def _replicas(spec: LLMDeploymentSpec, plan: Plan) -> list[int]:
+    """Of each set as many as there may come to be. A gateway that held back what today's replicas can not answer would keep the load from
+    whoever decides to add some; those come to the first set."""
+    planned = [one.replicas for one in plan.sets]
+    most = spec.scaling.max if spec.replicas is None else None
+    return [planned[0] + max(0, (most or 0) - sum(planned)), *planned[1:]]
+
+
+def _rates(plan: Plan, replicas: Sequence[int]) -> dict[str, int]:
     """Requests and tokens a minute of all replicas together, and how many requests they answer at once within the target."""
-    found = {"max_parallel_requests": sum(one.max_concurrency * one.replicas for one in plan.sets)}
+    sets = tuple(zip(plan.sets, replicas, strict=True))
+    found = {"max_parallel_requests": sum(one.max_concurrency * number for one, number in sets)}
     rates = [
-        one.performance.requests_per_second * one.replicas for one in plan.sets if one.performance is not None
+        one.performance.requests_per_second * number for one, number in sets if one.performance is not None
     ]
-    if len(rates) < len(plan.sets):
+    if len(rates) < len(sets):
         return found
     load = plan.sets[0].load
     minutely = max(1, floor(60 * sum(rates)))
