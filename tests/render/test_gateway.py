@@ -6,35 +6,45 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.running import plimsoll
+from tests.cli.running import Ran, plimsoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLEET = ("--snapshot", str(EXAMPLES / "fleet.yaml"))
 
 
-def told(*files: str, code: int = 0) -> dict[str, Any]:
+def ran(*files: str) -> Ran:
     words = [word for file in files for word in ("-f", str(EXAMPLES / file))]
-    ran = plimsoll("render", *words, *FLEET, "--gateway", "litellm")
-    assert ran.code == code, ran.err
-    found: dict[str, Any] = yaml.safe_load(ran.out)
+    return plimsoll("render", *words, *FLEET, "--gateway", "litellm")
+
+
+def told(*files: str, code: int = 0) -> dict[str, Any]:
+    made = ran(*files)
+    assert made.code == code, made.err
+    found: dict[str, Any] = yaml.safe_load(made.out)
     return found
 
 
 def planned(file: str) -> dict[str, Any]:
-    ran = plimsoll("plan", "-f", str(EXAMPLES / file), *FLEET, "-o", "json")
-    return next(iter(yaml.safe_load(ran.out)["plans"]))
+    made = plimsoll("plan", "-f", str(EXAMPLES / file), *FLEET, "-o", "json")
+    return next(iter(yaml.safe_load(made.out)["plans"]))
 
 
 @pytest.mark.parametrize(
-    "file",
-    ["01-minimal.yaml", "02-chat.yaml", "03-code-completion.yaml", "04-long-documents.yaml", "07-cpu.yaml"],
+    ("file", "least"),
+    [
+        ("01-minimal.yaml", 0.5),
+        ("02-chat.yaml", 0.5),
+        ("03-code-completion.yaml", 0.5),
+        ("04-long-documents.yaml", 0.1),
+        ("07-cpu.yaml", 0.5),
+    ],
 )
-def test_lengths_and_rates_are_the_plans(file: str):
+def test_lengths_and_rates_are_the_plans(file: str, least: float):
     (entry,) = told(file)["model_list"]
     sets = planned(file)["sets"]
     params, info = entry["litellm_params"], entry["model_info"]
     (context,) = {one["settings"]["max_model_len"] for one in sets}
-    assert 0.5 * context - 1 <= params["max_tokens"] <= 0.75 * context
+    assert least * context - 1 <= params["max_tokens"] <= 0.75 * context
     assert params["max_tokens"] == info["max_output_tokens"]
     assert info["max_input_tokens"] < context
     most = yaml.safe_load((EXAMPLES / file).read_text())["spec"].get("scaling", {}).get("max", 0)
@@ -61,6 +71,28 @@ def test_it_waits_for_answers_of_the_whole_context_whatever_is_waited_for_at_a_d
     (chosen,) = planned(str(asked))["sets"]
     slowest = chosen["settings"]["max_model_len"] * chosen["performance"]["tpot_ms"]["high"] / 1000
     assert entry["litellm_params"]["timeout"] > slowest
+
+
+def test_a_prompt_as_long_as_one_that_is_declared_is_not_refused_for_the_answer_that_is_asked_for():
+    made = ran("04-long-documents.yaml")
+    (entry,) = yaml.safe_load(made.out)["model_list"]
+    (chosen,) = planned("04-long-documents.yaml")["sets"]
+    room = chosen["settings"]["max_model_len"] - entry["litellm_params"]["max_tokens"]
+    assert room == 114_688, "p95 of the preset"
+    assert f"requests whose prompt is longer than {room} tokens have to say max_tokens themselves" in made.err
+
+
+def test_an_adapter_is_asked_for_by_its_own_name(tmp_path: Path):
+    asked = tmp_path / "chat.yaml"
+    items = "[{name: law, source: hf://a/law}, {name: tax, source: hf://a/tax}]"
+    text = (EXAMPLES / "01-minimal.yaml").read_text()
+    asked.write_text(f"{text}  adapters: {{maxRank: 16, items: {items}}}\n")
+    made = ran(str(asked))
+    entries = {one["model_name"]: one["litellm_params"] for one in yaml.safe_load(made.out)["model_list"]}
+    assert [params["model"] for params in entries.values()] == [f"hosted_vllm/{name}" for name in entries]
+    assert list(entries) == ["Qwen/Qwen3-32B", "law", "tax"]
+    assert len({params["api_base"] for params in entries.values()}) == 1
+    assert "its 2 adapters are each allowed what all of it can answer" in made.err
 
 
 @pytest.mark.parametrize(("said", "times"), [("scaling: {max: 8}", 8), ("replicas: 1", 1)])

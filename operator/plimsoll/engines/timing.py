@@ -65,7 +65,7 @@ def answer_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int | None:
     """Seconds that a long answer takes; None without a prediction."""
     if chosen.performance is None:
         return None
-    tokens = _long(spec.workload.output_tokens)
+    tokens = long_length(spec.workload.output_tokens)
     if tokens is None:
         tokens = TAIL * chosen.load.output_tokens if chosen.load.generates else 1
     tokens = min(tokens, chosen.settings.max_model_len)
@@ -75,7 +75,7 @@ def answer_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int | None:
 def wait_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int:
     """How long a gateway waits for a whole answer. It guards against requests that hang, so it is longer than any answer that the engine
     would end: of the whole context, or of many times the tokens that are declared, as even a p99 is passed by one in a hundred."""
-    context, declared = chosen.settings.max_model_len, _long(spec.workload.output_tokens)
+    context, declared = chosen.settings.max_model_len, long_length(spec.workload.output_tokens)
     tokens = min(context, TAIL * declared) if declared else context
     told = chosen.performance
     first, each = (0.0, UNKNOWN_TPOT_MS) if told is None else (told.ttft_ms.high, told.tpot_ms.high)
@@ -83,7 +83,8 @@ def wait_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int:
     return min(MOST_WAIT, max(LEAST_WAIT, WAITING * ceil(longest / 1000)))
 
 
-def _long(length: TokenPercentiles | None) -> int | None:
+def long_length(length: TokenPercentiles | None) -> int | None:
+    """Tokens of a long prompt or answer by what is declared; None where nothing is."""
     if length is None:
         return None
     return length.p99 or length.p95 or (length.p50 or 0) * TAIL or None

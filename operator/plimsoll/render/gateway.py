@@ -6,7 +6,7 @@ as there may come to be. Where a plan predicts no rates the file has none, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any, Final
@@ -15,7 +15,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.timing import wait_seconds
+from plimsoll.engines.timing import long_length, wait_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.planning.plan import Plan
 from plimsoll.render.sets import owner_of
@@ -23,7 +23,7 @@ from plimsoll.render.shared import service_host
 
 LEAST_ANSWER, MOST_ANSWER = 50, 75
 """Percent of the context that the longest answer takes at least and at most: less would cut answers that fit, more would leave prompts no
-room."""
+room. It takes less where prompts are declared that need more."""
 PROVIDER: Final = "hosted_vllm"
 """LiteLLM's word for this kind of OpenAI-compatible engine."""
 MODES: Final = {"embed": "embedding", "rerank": "rerank", "classify": "rerank"}
@@ -46,10 +46,13 @@ def litellm(planned: Iterable[Planned], config: OperatorConfig) -> tuple[dict[st
         if one.plan.sets:
             spec = effective(one.deployment.spec, one.deployment.namespace, config).spec
             name, *others = served_names(spec.model)
-            entries.append(_entry(one, spec, name))
+            adapters = spec.adapters.items if spec.adapters is not None else ()
+            # An alias would have the gateway ask for the model itself.
+            made = [_entry(one, spec, each) for each in (name, *(item.name for item in adapters))]
+            entries += made
             # With an entry of its own each of them would be allowed the same rates again.
             aliases |= dict.fromkeys(others, name)
-            notes += _notes(one.plan)
+            notes += _notes(one.plan, made)
     # The gateway refuses requests that are longer than the context, before an engine has to.
     router: dict[str, Any] = {"enable_pre_call_checks": True}
     if aliases:
@@ -60,7 +63,7 @@ def litellm(planned: Iterable[Planned], config: OperatorConfig) -> tuple[dict[st
 def _entry(planned: Planned, spec: LLMDeploymentSpec, name: str) -> dict[str, Any]:
     owner = owner_of(planned.deployment)
     base = f"{spec.networking.scheme}://{service_host(spec, owner)}:{spec.networking.service.port}/v1"
-    lengths, rates = _lengths(planned.plan), _rates(planned.plan, _replicas(spec, planned.plan))
+    lengths, rates = _lengths(spec, planned.plan), _rates(planned.plan, _replicas(spec, planned.plan))
     params: dict[str, Any] = {"model": f"{PROVIDER}/{name}", "api_base": base}
     if spec.networking.api_key_secret is not None:
         params["api_key"] = f"os.environ/{_variable(owner.name)}"
@@ -72,15 +75,17 @@ def _entry(planned: Planned, spec: LLMDeploymentSpec, name: str) -> dict[str, An
     return {"model_name": name, "litellm_params": params, "model_info": {"mode": mode, **lengths}}
 
 
-def _lengths(plan: Plan) -> dict[str, int]:
-    """The longest prompt and answer, by the set that takes the least: the gateway does not know which set answers."""
+def _lengths(spec: LLMDeploymentSpec, plan: Plan) -> dict[str, int]:
+    """The longest prompt and answer, by the set that takes the least: the gateway does not know which set answers. It asks for the longest
+    answer wherever a request names none, and the engine refuses what does not fit beside its prompt: so long prompts are left their room."""
     context = min(one.settings.max_model_len for one in plan.sets)
-    load = plan.sets[0].load
+    load, prompt = plan.sets[0].load, long_length(spec.workload.input_tokens)
     if not load.generates:
         return {"max_input_tokens": context}
-    room = context - load.input_tokens
-    answer = min(max(room, context * LEAST_ANSWER // 100), context * MOST_ANSWER // 100)
-    return {"max_input_tokens": context - min(load.output_tokens, context // 2), "max_output_tokens": answer}
+    least = min(load.output_tokens, context // 2)
+    room = context - (prompt or min(load.input_tokens, context * (100 - LEAST_ANSWER) // 100))
+    answer = max(least, min(room, context * MOST_ANSWER // 100))
+    return {"max_input_tokens": context - least, "max_output_tokens": answer}
 
 
 def _replicas(spec: LLMDeploymentSpec, plan: Plan) -> list[int]:
@@ -106,9 +111,15 @@ def _rates(plan: Plan, replicas: Sequence[int]) -> dict[str, int]:
     return {"rpm": minutely, "tpm": minutely * tokens, **found}
 
 
-def _notes(plan: Plan) -> Iterator[str]:
+def _notes(plan: Plan, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    title, info = f"{plan.namespace}/{plan.name}", entries[0]["model_info"]
     if any(one.performance is None for one in plan.sets):
-        yield f"{plan.namespace}/{plan.name}: no rpm and tpm, since no rate is predicted on its hardware"
+        yield f"{title}: no rpm and tpm, since no rate is predicted on its hardware"
+    if "max_output_tokens" in info:
+        room = min(one.settings.max_model_len for one in plan.sets) - info["max_output_tokens"]
+        yield f"{title}: requests whose prompt is longer than {room} tokens have to say max_tokens themselves"
+    if len(entries) > 1:
+        yield f"{title}: its {len(entries) - 1} adapters are each allowed what all of it can answer, as a LiteLLM counts by entry"
 
 
 def _variable(name: str) -> str:
