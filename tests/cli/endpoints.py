@@ -1,6 +1,7 @@
 """A known server on a real port, in a thread with a loop of its own, for commands that are run as a user runs them."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from tests.load.known_server import Behaviour, KnownServer
 
 
 @contextmanager
-def listening(behaviour: Behaviour) -> Iterator[tuple[str, KnownServer]]:
+def listening(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, KnownServer]]:
     """The address, and the server to ask what it saw."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -21,12 +22,12 @@ def listening(behaviour: Behaviour) -> Iterator[tuple[str, KnownServer]]:
         server = KnownServer(behaviour)
         runner = web.AppRunner(server.app(), access_log=None, handler_cancellation=True)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         return runner, server
 
     runner, server = asyncio.run_coroutine_threadsafe(begin(), loop).result()
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", server
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{runner.addresses[0][1]}", server
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
         loop.call_soon_threadsafe(loop.stop)

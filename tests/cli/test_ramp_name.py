@@ -1,11 +1,14 @@
 """`plimsoll ramp NAME`: the deployment's own Service, pods and plan are found in the cluster."""
 
 import json
+import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 import yaml
 
@@ -16,18 +19,20 @@ from tests.cli.endpoints import listening
 from tests.cli.running import plimsoll
 from tests.kube.api_server import Api, serving
 from tests.load.known_server import Behaviour, KnownServer
+from tests.runtime.sites import certified
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLANNED = ("-f", str(EXAMPLES / "02-chat.yaml"), "--snapshot", str(EXAMPLES / "fleet.yaml"))
 OURS = "/apis/plimsoll.dev/v1alpha1/llmdeployments"
 SPACE = "/api/v1/namespaces/team"
+HERE = "127.0.0.1"
 SHORT = ("--start", "4", "--max", "4", "--step-duration", "1", "--json")
 PAGE = 'vllm:num_requests_running{engine="0"} 3.0\nvllm:kv_cache_usage_perc{engine="0"} 0.5\n'
 
 
-def service(address: str, port: int, **metadata: Any) -> dict[str, Any]:
-    spec = {"clusterIP": address, "ports": [{"name": "http", "appProtocol": "http", "port": port}]}
-    return {"metadata": {"name": "chat", "namespace": "team", **metadata}, "spec": spec}
+def service(address: str, port: int, scheme: str = "http") -> dict[str, Any]:
+    spec = {"clusterIP": address, "ports": [{"name": "http", "appProtocol": scheme, "port": port}]}
+    return {"metadata": {"name": "chat", "namespace": "team"}, "spec": spec}
 
 
 def pod(port: int, *, ready: bool = True) -> dict[str, Any]:
@@ -35,7 +40,7 @@ def pod(port: int, *, ready: bool = True) -> dict[str, Any]:
         "metadata": {"name": f"chat-{port}", "namespace": "team"},
         "spec": {"containers": [{"name": "engine", "ports": [{"name": "http", "containerPort": port}]}]},
         "status": {
-            "podIP": "127.0.0.1",
+            "podIP": HERE,
             "conditions": [{"type": "Ready", "status": str(ready)}],
         },
     }
@@ -60,7 +65,7 @@ def cluster(tmp_path: Path, engine: tuple[str, KnownServer]) -> Iterator[Api]:
     with serving(tmp_path) as api:
         api.lists[OURS] = [deployment]
         api.lists[f"{OURS.replace('/llm', '/namespaces/team/llm')}"] = [deployment]
-        api.lists[f"{SPACE}/services"] = [service("None", port), service("127.0.0.1", port)]
+        api.lists[f"{SPACE}/services"] = [service("None", port), service(HERE, port)]
         api.lists[f"{SPACE}/configmaps"] = [{"metadata": {"name": "chat-plan"}, "data": kept}]
         api.lists[f"{SPACE}/pods"] = [pod(port), pod(1, ready=False)]
         yield api
@@ -90,6 +95,31 @@ def test_a_name_is_enough(cluster: Api, engine: tuple[str, KnownServer], what: t
     assert data["steps"][0]["engine"]["kv_usage_max"] == 0.5, "from the pods' own pages"
     assert data["steps"][0]["result"]["promises"], "the resource's own targets"
     assert {str(body["max_tokens"]) for body in server.bodies} == {data["output_tokens"]}
+
+
+def test_one_that_shows_a_certificate_is_asked_by_the_name_that_is_in_it_and_its_pods_by_address(
+    cluster: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    name = "chat.team.svc"
+    tls, authority = certified(tmp_path, name)
+    lookup = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *more, **said: lookup(HERE if host == name else host, *more, **said),
+    )
+    trusting = ssl.create_default_context(cafile=authority)
+    monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", trusting)
+    with listening(Behaviour(ttft_s=0.0, gap_s=0.0, metrics=lambda _: PAGE), tls) as (url, _):
+        port = urlsplit(url).port
+        assert port is not None
+        cluster.lists[f"{SPACE}/services"] = [service("10.0.0.1", port, "https")]
+        cluster.lists[f"{SPACE}/pods"] = [pod(port)]
+        ran = plimsoll("ramp", "chat", *SHORT)
+    assert ran.code in (0, 2), ran.err
+    data = json.loads(ran.out)
+    assert data["url"] == f"https://{name}:{port}"
+    assert data["steps"][0]["engine"]["kv_usage_max"] == 0.5, "from the pod's own page"
 
 
 def test_another_address_takes_the_services_place(cluster: Api, engine: tuple[str, KnownServer]):

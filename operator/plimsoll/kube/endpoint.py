@@ -1,7 +1,7 @@
 """Where a deployment is reached and what was planned for it, read once for whoever measures it.
 
-Addresses are those inside the cluster: of its Service, and of its pods for their metrics. From outside the cluster another address has to be
-given.
+Addresses are those inside the cluster: of its Service, by its name where it shows a certificate of that name, and of its pods for their
+metrics. From outside the cluster another address has to be given.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ def read_endpoint(
     pods = lister.optional(
         kinds.POD.collection(space), "its pods' metrics are not seen", f"{ours},{SERVING_PODS}"
     )
+    url = next(filter(None, map(_service_url, services)), None)
+    scheme = "https" if url is not None and url.startswith("https:") else "http"
     return Endpoint(
         deployment=deployment,
         plan=next((item["data"][names.PLAN_KEY] for item in maps if names.PLAN_KEY in _data(item)), None),
-        url=next(filter(None, map(_service_url, services)), None),
-        pages=tuple(sorted(filter(None, map(_page, pods)))),
+        url=url,
+        pages=tuple(sorted(filter(None, (_page(pod, scheme) for pod in pods)))),
         pods=frozenset((space, one["metadata"]["name"]) for one in pods),
         notes=tuple(lister.notes),
     )
@@ -87,10 +89,12 @@ def _service_url(service: Mapping[str, Any]) -> str | None:
     address, ports = spec.get("clusterIP") or "", spec.get("ports") or ()
     if address in _HEADLESS or not ports:
         return None
-    return f"{ports[0].get('appProtocol') or 'http'}://{_host(address)}:{ports[0]['port']}"
+    scheme, metadata = ports[0].get("appProtocol") or "http", service["metadata"]
+    host = f"{metadata['name']}.{metadata['namespace']}.svc" if scheme == "https" else _host(address)
+    return f"{scheme}://{host}:{ports[0]['port']}"
 
 
-def _page(pod: Mapping[str, Any]) -> str | None:
+def _page(pod: Mapping[str, Any], scheme: str) -> str | None:
     """The address of a ready pod's metrics; None for workers, which have no port for requests."""
     status = pod.get("status") or {}
     conditions = status.get("conditions") or ()
@@ -99,7 +103,7 @@ def _page(pod: Mapping[str, Any]) -> str | None:
     ports = [port for one in pod["spec"]["containers"] for port in one.get("ports") or ()]
     port = next((one["containerPort"] for one in ports if one.get("name") == "http"), None)
     address = status.get("podIP")
-    return f"http://{_host(address)}:{port}/metrics" if address and port else None
+    return f"{scheme}://{_host(address)}:{port}/metrics" if address and port else None
 
 
 def _host(address: str) -> str:
