@@ -20,7 +20,6 @@ from plimsoll.objects import Manifest, Owner
 from plimsoll.render.owned import leaders_of, members_of, owned
 from plimsoll.render.probes import PORT_NAME
 from plimsoll.render.revision import Revision, Workload
-from plimsoll.render.spreading import picker_of
 from plimsoll.render.start import RUNTIME_PORT, RUNTIME_PORT_NAME
 
 GATEWAYS: Final = "gateway.networking.k8s.io"
@@ -44,7 +43,7 @@ def unserved(
         (
             POOL,
             "spec.networking.gateway.endpointPicker",
-            picker_of(spec.networking) is not None,
+            spec.networking.picker is not None,
         ),
         (
             LEADER_WORKER_SETS,
@@ -76,7 +75,7 @@ def routes(
 ) -> Iterator[Manifest]:
     gateway = spec.networking.gateway
     if gateway is not None and ROUTE in capabilities:
-        picker = picker_of(spec.networking) if POOL in capabilities else None
+        picker = spec.networking.picker if POOL in capabilities else None
         if picker is not None:
             yield owned(
                 "inferencepool",

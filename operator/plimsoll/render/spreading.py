@@ -6,21 +6,13 @@ Where a Service chooses, engines close connections after each answer, if the adm
 from __future__ import annotations
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.api.v1alpha1.networking import EndpointPicker, Networking
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.engines.command import EngineCommand
 
 
-def picker_of(networking: Networking) -> EndpointPicker | None:
-    """The endpoint picker of the InferencePool that is to be made; None where none is. A pool without one is not made, as most versions of
-    the API refuse it, and gateways may refuse it in any version."""
-    gateway = networking.gateway
-    return None if gateway is None or gateway.inference_pool is False else gateway.endpoint_picker
-
-
 def closes(spec: LLMDeploymentSpec, config: OperatorConfig) -> bool:
     """Whether engines of new sets close connections, so that a Service chooses for each request."""
-    return config.runtime.enabled and config.runtime.close_connections and picker_of(spec.networking) is None
+    return config.runtime.enabled and config.runtime.close_connections and spec.networking.picker is None
 
 
 def closing_words(spec: LLMDeploymentSpec, config: OperatorConfig, engine: EngineCommand) -> tuple[str, ...]:

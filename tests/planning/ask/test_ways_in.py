@@ -45,3 +45,23 @@ def test_a_path_that_finds_the_engine_is_not_told_of(networking, more):
     found = asked(networking, **more)
     assert found.sets
     assert "PathUnknownToEngine" not in reasons(found)
+
+
+def picked(**networking):
+    gateway = {"name": "g", "endpointPicker": {"service": "picker"}, **networking.pop("gateway", {})}
+    return {"gateway": gateway, **networking}
+
+
+def test_a_pool_of_replicas_that_speak_tls_is_told_to_be_asked_without():
+    told = finding(asked(picked(tlsSecret="cert")), "PoolAskedWithoutTLS")
+    assert (told.severity, told.field, told.value) == (Severity.WARNING, "networking.tlsSecret", "cert")
+    assert "networking.gateway.endpointPicker" in told.message
+
+
+@pytest.mark.parametrize(
+    "networking",
+    [picked(), {"tlsSecret": "cert"}, picked(tlsSecret="cert", gateway={"inferencePool": False})],
+    ids=["plain HTTP", "no picker", "no pool"],
+)
+def test_where_nobody_asks_a_pool_that_speaks_tls_nothing_is_told(networking):
+    assert "PoolAskedWithoutTLS" not in reasons(asked(networking))

@@ -144,3 +144,10 @@ class Networking(ApiModel):
     def scheme(self) -> Literal["http", "https"]:
         """What the engine speaks."""
         return "http" if self.tls_secret is None else "https"
+
+    @property
+    def picker(self) -> EndpointPicker | None:
+        """The endpoint picker of the InferencePool that is to be made; None where none is. A pool without one is not made, as most versions
+        of the API refuse it, and gateways may refuse it in any version."""
+        gateway = self.gateway
+        return None if gateway is None or gateway.inference_pool is False else gateway.endpoint_picker

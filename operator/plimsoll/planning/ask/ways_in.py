@@ -11,6 +11,7 @@ from plimsoll.planning.plan import Finding, Severity
 
 def check_ways_in(intent: Intent) -> Iterator[Finding]:
     yield from _ingress_path(intent)
+    yield from _pool_without_tls(intent)
 
 
 def _ingress_path(intent: Intent) -> Iterator[Finding]:
@@ -26,4 +27,20 @@ def _ingress_path(intent: Intent) -> Iterator[Finding]:
         field="networking.ingress.path",
         value=ingress.path,
         remedy=f"--root-path={ingress.path} in engine.extraArgs, or the annotation by which the controller takes a prefix off",
+    )
+
+
+def _pool_without_tls(intent: Intent) -> Iterator[Finding]:
+    """An InferencePool cannot say that its replicas speak TLS, as a Service does by its appProtocol."""
+    networking = intent.spec.networking
+    if networking.picker is None or networking.tls_secret is None:
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="PoolAskedWithoutTLS",
+        message="gateways ask the replicas of an InferencePool, which networking.gateway.endpointPicker makes, in plain HTTP, and with "
+        "networking.tlsSecret those answer TLS alone: no request through the gateway succeeds unless that is told to speak it",
+        field="networking.tlsSecret",
+        value=networking.tls_secret,
+        remedy="leave one of the two out, or have the gateway speak TLS to the pool by a policy of its own (of Istio, a DestinationRule)",
     )
