@@ -65,3 +65,27 @@ def test_a_pool_of_replicas_that_speak_tls_is_told_to_be_asked_without():
 )
 def test_where_nobody_asks_a_pool_that_speaks_tls_nothing_is_told(networking):
     assert "PoolAskedWithoutTLS" not in reasons(asked(networking))
+
+
+def test_a_picker_that_may_not_ask_the_replicas_is_told_who_has_to_be_let_in():
+    told = finding(asked(picked(allowFrom=["gateways", "apps"])), "PickerShutOut")
+    assert (told.severity, told.field, told.value) == (
+        Severity.WARNING,
+        "networking.allowFrom",
+        "gateways, apps",
+    )
+    assert told.remedy == "team-a in networking.allowFrom as well"
+
+
+@pytest.mark.parametrize(
+    "networking",
+    [
+        picked(),
+        picked(allowFrom=["gateways", "team-a"]),
+        {"allowFrom": ["gateways"]},
+        picked(allowFrom=["gateways"], gateway={"inferencePool": False}),
+    ],
+    ids=["nobody is shut out", "it is let in", "no picker", "no pool"],
+)
+def test_where_no_picker_is_shut_out_nothing_is_told(networking):
+    assert "PickerShutOut" not in reasons(asked(networking))

@@ -12,6 +12,7 @@ from plimsoll.planning.plan import Finding, Severity
 def check_ways_in(intent: Intent) -> Iterator[Finding]:
     yield from _ingress_path(intent)
     yield from _pool_without_tls(intent)
+    yield from _picker_shut_out(intent)
 
 
 def _ingress_path(intent: Intent) -> Iterator[Finding]:
@@ -43,4 +44,20 @@ def _pool_without_tls(intent: Intent) -> Iterator[Finding]:
         field="networking.tlsSecret",
         value=networking.tls_secret,
         remedy="leave one of the two out, or have the gateway speak TLS to the pool by a policy of its own (of Istio, a DestinationRule)",
+    )
+
+
+def _picker_shut_out(intent: Intent) -> Iterator[Finding]:
+    """A picker reads metrics at the port of the API, from the namespace of its InferencePool."""
+    networking, field = intent.spec.networking, "networking.allowFrom"
+    if networking.picker is None or not networking.allow_from or intent.namespace in networking.allow_from:
+        return
+    yield Finding(
+        severity=Severity.WARNING,
+        reason="PickerShutOut",
+        message=f"{field} shuts out the endpoint picker, whose pods are in the deployment's own namespace: it sees the metrics of no replica, "
+        "and chooses without knowing how they fare, if at all",
+        field=field,
+        value=", ".join(networking.allow_from),
+        remedy=f"{intent.namespace} in {field} as well",
     )
