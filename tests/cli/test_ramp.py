@@ -23,6 +23,7 @@ from tests.cli.endpoints import listening
 from tests.cli.running import plimsoll
 from tests.load.known_server import Behaviour
 from tests.load.results import result, spread
+from tests.planning.asking import QWEN_MOE, deployment, planned, pool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLANNED = ("-f", str(EXAMPLES / "02-chat.yaml"), "--snapshot", str(EXAMPLES / "fleet.yaml"))
@@ -247,6 +248,13 @@ def test_a_plan_is_read_from_what_plan_wrote(tmp_path: Path):
         held = from_file(str(file), None)
         assert held.expected == expected(fleet.plans[0])
         assert held.expected.requests_per_second > 0
+
+
+def test_each_data_parallel_rank_of_a_replica_has_seats_of_its_own():
+    """A batch that is full tells so by the requests that run in all ranks together."""
+    plan = planned(deployment(QWEN_MOE, topology={"tensor": 2, "data": 4}, replicas=2), pool(nodes=2))
+    (one,) = plan.sets
+    assert expected(plan).seats == 2 * 4 * one.settings.max_num_seqs
 
 
 @pytest.mark.parametrize(

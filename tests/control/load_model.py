@@ -124,7 +124,6 @@ class Engine:
             running=float(len(self.running)),
             waiting=float(len(self.waiting)),
             kv_tokens=KV_TOKENS,
-            max_num_seqs=self.slots,
             preemptions=self.preempted,
             finished=self.finished,
             errors=0.0,

@@ -67,7 +67,6 @@ def saying(
         "running": inflight,
         "waiting": waiting,
         "kv_tokens": 100_000,
-        "max_num_seqs": 64,
         "span_s": 120.0,
         "preemptions": 0.0,
         "finished": rate * 120,

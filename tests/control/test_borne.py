@@ -108,7 +108,7 @@ def test_of_a_set_that_carries_more_than_the_first_no_fewer_stay_asked_for_than_
     """Four of the second carry as twelve of the first, and two were asked for before the load came back."""
     larger = replace(CAPACITY, kv_tokens=300_000, concurrency=150, requests_per_second=15.0, max_num_seqs=192)
     sets = serving(0, name="a", replicas=(), wanted=0), serving(4, name="b", capacity=larger, wanted=4)
-    full = signals(4, kv=0.73, rate=3.0, inflight=60.0, kv_tokens=300_000, max_num_seqs=192)
+    full = signals(4, kv=0.73, rate=3.0, inflight=60.0, kv_tokens=300_000)
     decision = after(*3 * [situation(full, *sets)], memory=FOUR)
     role = decision.roles[0]
     assert (role.reason, role.wanted) == ("Enough", 12)

@@ -72,7 +72,6 @@ def plain_replica(track: Track) -> ReplicaSignals:
         waiting=last.waiting,
         kv_tokens=last.kv_tokens,
         block_size=last.block_size,
-        max_num_seqs=last.max_num_seqs,
         span_s=span_of(RATE_S),
         **{name: gained(name, RATE_S) for name in COUNTERS},
         arrived=arrived(RATE_S),

@@ -132,28 +132,17 @@ def test_the_busiest_replica_is_the_one_that_has_most_of_what_it_carries(even: b
     assert steps.skew == pytest.approx(skew, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("first", "slots", "carries"),
-    [
-        ("small", {"small": 32, "large": 512}, 32),
-        ("large", {"small": 32, "large": 512}, 512),
-        ("small", {"large": 512}, SMALL.max_num_seqs),
-    ],
-    ids=["the smaller ones", "the larger ones", "as planned where none of its own says it"],
-)
-def test_a_replica_of_the_first_set_runs_as_many_requests_at_once_as_its_own_engines_say(
-    first: str, slots: dict[str, int], carries: int
+@pytest.mark.parametrize("first", [SMALL, LARGE], ids=["the smaller ones", "the larger ones"])
+def test_a_replica_of_the_first_set_runs_as_many_requests_at_once_as_its_own_engines_may(
+    first: Capacity,
 ) -> None:
-    role = together(4000, 2, 1, first=first)
-    of = {replica.id: each.name for each in role.sets for replica in each.replicas}
-    said = tuple(replace(one, max_num_seqs=slots.get(of[one.replica])) for one in role.signals.replicas)
+    role = together(4000, 2, 1, first="small" if first is SMALL else "large")
     unpredicted = tuple(
         replace(each, capacity=replace(each.capacity, concurrency=None, requests_per_second=None))
         for each in role.sets
     )
-    role = replace(role, sets=unpredicted, signals=replace(role.signals, replicas=said))
-    load = load_of(role, RoleMemory(), now=NOW, lead_s=180, law=LAW)
-    assert load.holds.by_limits == carries
+    load = load_of(replace(role, sets=unpredicted), RoleMemory(), now=NOW, lead_s=180, law=LAW)
+    assert load.holds.by_limits == first.max_num_seqs
 
 
 @pytest.mark.parametrize(

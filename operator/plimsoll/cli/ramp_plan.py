@@ -98,7 +98,7 @@ def expected(plan: Plan) -> Expected:
             sum(one.performance.output_tokens_per_second * one.replicas for one in sets if one.performance), 1
         ),
         most_in_flight=sum(one.max_concurrency * one.replicas for one in sets),
-        seats=sum(one.settings.max_num_seqs * one.replicas for one in sets),
+        seats=sum(one.settings.max_num_seqs * one.layout.data * one.replicas for one in sets),
         bound=leading.performance.bound if leading.performance else "",
     )
 

@@ -14,11 +14,14 @@ NEAR: Final = 0.8
 
 
 def capacity_of(chosen: PlanSet) -> Capacity:
-    """Of one replica of a planned set; predictions that were not possible stay None."""
-    performance, pool = chosen.performance, chosen.ledger.capacity
+    """Of one replica of a planned set; predictions that were not possible stay None.
+
+    Each data-parallel rank is an engine with the settings and a pool of its own, and what control hears of a replica are sums over all of them.
+    """
+    performance, pool, layout = chosen.performance, chosen.ledger.capacity, chosen.layout
     return Capacity(
-        kv_tokens=0 if pool is None else int(pool.blocks.mid * pool.block_size),
-        max_num_seqs=chosen.settings.max_num_seqs,
+        kv_tokens=0 if pool is None else int(pool.blocks.mid * pool.block_size * layout.data),
+        max_num_seqs=chosen.settings.max_num_seqs * layout.data,
         concurrency=chosen.max_concurrency
         if performance is not None and chosen.max_concurrency > 0
         else None,
@@ -26,10 +29,11 @@ def capacity_of(chosen: PlanSet) -> Capacity:
         input_tokens=chosen.load.input_tokens,
         output_tokens=chosen.load.output_tokens,
         cached_share=chosen.load.shared_prefix_share if chosen.settings.prefix_caching else 0.0,
+        # Each stage of a pipeline has a step of its own under way.
         # With speculative decoding the counters no longer tell how many tokens there were in a step.
         max_batched_tokens=None
         if chosen.settings.speculation is not None
-        else (chosen.settings.max_num_batched_tokens * chosen.layout.data) or None,
+        else (chosen.settings.max_num_batched_tokens * layout.data * layout.pipeline) or None,
     )
 
 

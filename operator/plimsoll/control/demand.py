@@ -149,8 +149,7 @@ def demand_of(signals: Signals, load: LoadMemory) -> Demand:
 
 def carried(role: Role, learnt: Learnt, weight: Mapping[str, float], slo: Slo) -> Carried:
     signals, capacity = role.signals, role.sets[0].capacity
-    slots = max([each.max_num_seqs for each in firsts(role) if each.max_num_seqs], default=None)
-    most = float(slots or capacity.max_num_seqs)
+    most = float(capacity.max_num_seqs)
     # Once no limit is promised, nothing would teach otherwise what one taught.
     taught = None if slo == NO_LIMITS else learnt.concurrency
     known = taught if taught is not None else capacity.concurrency

@@ -43,7 +43,6 @@ class ReplicaSignals:
     waiting: float | None = None
     kv_tokens: int | None = None
     block_size: int | None = None
-    max_num_seqs: int | None = None
     span_s: float = 0.0
     """Seconds over which the counters gained: two minutes, less for a young replica, and 0 for one that was seen once."""
     preemptions: float | None = None
@@ -243,7 +242,6 @@ def _replica(pod: str, track: Track) -> ReplicaSignals:
         waiting=last.waiting,
         kv_tokens=last.kv_tokens,
         block_size=last.block_size,
-        max_num_seqs=last.max_num_seqs,
         span_s=0.0 if base is None else last.at - base.at,
         preemptions=preemptions,
         finished=finished,

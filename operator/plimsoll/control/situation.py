@@ -102,7 +102,7 @@ class Capacity:
     cached_share: float = 0.0
     """Of the prompts' tokens, which are not computed."""
     max_batched_tokens: int | None = None
-    """Of one step, prompts and answers together; None where the engine has no such limit."""
+    """Of the steps that are under way at once, prompts and answers together; None where the engine has no such limit."""
 
 
 @light

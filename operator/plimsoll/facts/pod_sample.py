@@ -30,7 +30,6 @@ class PodSample:
     waiting: float | None = None
     kv_tokens: int | None = None
     block_size: int | None = None
-    max_num_seqs: int | None = None
     # Counters as they are exported: they only grow, until the engine restarts.
     preemptions: float | None = None
     finished: float | None = None

@@ -60,7 +60,6 @@ class Prometheus:
             waiting=float(engine.queued),
             kv_tokens=limits.kv_tokens,
             block_size=limits.block_size,
-            max_num_seqs=limits.max_num_seqs,
             preemptions=float(engine.preemptions),
             finished=float(engine.finished_count),
             errors=0.0,

@@ -90,7 +90,7 @@ def tunable_of(
     """What may be retuned of one set, on the devices of `slot`."""
     return Tunable(
         consent=Consent.of(asked, fixed=fixed_settings(task.intent.binds)),
-        knobs=knobs_of(planned.settings),
+        knobs=knobs_of(planned.settings, planned.layout),
         has_watermark=task.engine.has_watermark,
         restarts=restarts,
         variant=PlannedSet(

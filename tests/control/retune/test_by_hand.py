@@ -19,7 +19,7 @@ WRITTEN = re.compile(r"\(spec\.engine\.(\w+: \d+)\)")
 def test_every_setting_that_is_retuned_can_be_set_by_hand(setting):
     _, _, field = FIELDS[setting].partition("engine.")
     (chosen,) = planned(deployment(engine={field: 600})).sets
-    assert knobs_of(chosen.settings).text(setting) == "600"
+    assert knobs_of(chosen.settings, chosen.layout).text(setting) == "600"
 
 
 @pytest.mark.parametrize("allowed", ["watermark", "maxSequences"])
@@ -30,7 +30,7 @@ def test_what_a_dry_run_says_to_write_is_taken_as_it_stands(allowed):
     suggested = world.memory.suggested
     assert suggested is not None
     (chosen,) = planned(deployment(engine=yaml.safe_load(written))).sets
-    assert knobs_of(chosen.settings).text(suggested.setting) == suggested.after
+    assert knobs_of(chosen.settings, chosen.layout).text(suggested.setting) == suggested.after
 
 
 def test_what_is_done_is_not_told_as_if_a_person_had_to():

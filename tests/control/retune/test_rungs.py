@@ -12,6 +12,7 @@ from plimsoll.control.retune import Consent, Knobs
 from plimsoll.control.retune.ladder import choose
 from plimsoll.control.retune.scene import applied, knobs_of
 from plimsoll.control.retune.symptoms import Symptom, scaling_first, symptom_of
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.settings import EngineSettings, LoraSlots, Speculation
 from tests.control.retune.world import OLD, PROMPTS, Behaviour, World
 
@@ -258,8 +259,8 @@ def test_beside_adapters_a_step_holds_every_guess_of_all_that_are_let_run():
         lora=LoraSlots(max_loras=1, max_rank=16, max_cpu_loras=1),
         speculation=Speculation(method="ngram", tokens=3),
     )
-    assert knobs_of(settings).held == 7
-    assert knobs_of(replace(settings, lora=None)).held == 28
+    assert knobs_of(settings, Layout()).held == 7
+    assert knobs_of(replace(settings, lora=None), Layout()).held == 28
 
 
 LATE_FIRST = Behaviour(preempted=0.0, ttft=3.0, waiting=9, kv=0.4, itl=0.05, itl_median=0.02)
@@ -351,7 +352,7 @@ def test_fewer_at_once_where_the_batch_is_too_large_and_more_where_the_cap_is_to
 def test_a_change_is_one_field_of_the_settings(setting, value, field, after):
     settings = applied(SETTINGS, setting, value)
     assert replace(SETTINGS, **{field: after}) == settings
-    assert knobs_of(settings).text(setting) == value
+    assert knobs_of(settings, Layout()).text(setting) == value
 
 
 def test_what_is_not_retuned_is_no_change():

@@ -285,7 +285,6 @@ def said(how: Behaviour, count: int, now: float, kind: str = "old") -> Signals:
         prompt_tokens=how.prompts * 120,
         kv_tokens=8192,
         block_size=128,
-        max_num_seqs=32,
         arrived=how.comes * how.rate * 120,
     )
     replicas = tuple(replace(one, replica=f"{kind}-{place}") for place, one in enumerate(replicas))

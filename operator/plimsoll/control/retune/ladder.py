@@ -145,12 +145,11 @@ def _fewer_for_pool(scene: Scene) -> Change | No:
     if pool is None or live is None:
         return UNKNOWN
     holds = sizing.sequences(pool, _block(scene), live, spreads=sizing.FEW_PREEMPTED)
-    running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     why = (
         f"a running request holds {live.mean:,.0f} tokens, give or take {live.deviation:,.0f}, and the pool "
         f"{pool:,.0f}: it holds {holds} of them"
     )
-    return _fewer(scene, holds, why, running)
+    return _fewer(scene, holds, why, _running(scene))
 
 
 def _fewer_for_latency(scene: Scene) -> Change | No:
@@ -204,9 +203,8 @@ def _smaller_steps(scene: Scene) -> Change | No:
     wanted = sizing.step_tokens(full, itl.p50, itl.p99, limit)
     if wanted is None:
         return No(f"a step without prompts takes {1000 * itl.p50:.0f} ms already")
-    running = max((each.running or 0.0 for each in scene.signals.replicas), default=0.0)
     # Steps that are no longer than promised still have to take in all prompts as they come to the busiest replica.
-    needed = running + fresh * max(arriving) * limit
+    needed = _running(scene) + fresh * max(arriving) / scene.knobs.ranks * limit
     floors = {
         "half of what a step takes now": full / 2,
         "what prompts need": needed,
@@ -280,5 +278,11 @@ def _block(scene: Scene) -> int:
 
 
 def _pool(scene: Scene) -> float | None:
-    """Tokens of one replica's pool, as the engines report."""
-    return scene.signals.mean("kv_tokens") or (float(scene.serving.capacity.kv_tokens) or None)
+    """Tokens of one rank's pool, as the engines report."""
+    tokens = scene.signals.mean("kv_tokens") or float(scene.serving.capacity.kv_tokens)
+    return tokens / scene.knobs.ranks or None
+
+
+def _running(scene: Scene) -> float:
+    """Requests that run in each rank of the replica that has most."""
+    return (scene.signals.most("running") or 0.0) / scene.knobs.ranks

@@ -11,6 +11,7 @@ from plimsoll.api.v1alpha1.scaling import Tuning
 from plimsoll.control.samples import Window
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import NO_LIMITS, ReplicaState, ServingSet, Slo
+from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.plan import PlanSet
 from plimsoll.planning.settings import EngineSettings
 from plimsoll.planning.settle.changed import changed_set
@@ -22,18 +23,25 @@ LEAST_BATCHED: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """The settings that may be retuned, as they are now."""
+    """The settings that may be retuned, as they are now: of each data-parallel rank, which is an engine of its own."""
 
     max_sequences: int
     watermark_permille: int = 0
     batched_tokens: int = 2048
     tokens_each: int = 1
     """Tokens of a step that the engine must have for each request that may run."""
+    ranks: int = 1
+    """Of a replica. What is heard of one are sums over all of them."""
 
     @property
     def held(self) -> int:
         """Most requests that may run with steps of so many tokens."""
         return self.batched_tokens // self.tokens_each
+
+    @property
+    def most_running(self) -> int:
+        """Requests that may run in a whole replica."""
+        return self.max_sequences * self.ranks
 
     def text(self, setting: str) -> str:
         return str(getattr(self, KNOBS[setting]))
@@ -64,9 +72,9 @@ def fixed_settings(binds: Callable[[str], bool]) -> tuple[str, ...]:
     return tuple(setting for setting, field in FIELDS.items() if binds(field))
 
 
-def knobs_of(settings: EngineSettings) -> Knobs:
+def knobs_of(settings: EngineSettings, layout: Layout) -> Knobs:
     knobs = {KNOBS[setting]: getattr(settings, field) for setting, field in SETTINGS.items()}
-    return Knobs(**knobs, tokens_each=settings.tokens_each)
+    return Knobs(**knobs, tokens_each=settings.tokens_each, ranks=layout.data)
 
 
 def applied(settings: EngineSettings, setting: str, value: str) -> EngineSettings:

@@ -115,7 +115,7 @@ def few_fill_it(scene: Scene) -> bool:
     were preempted.
     """
     running, kv = scene.signals.mean("running"), scene.signals.mean("kv_fraction")
-    return bool(running and kv is not None and kv * FEW >= FULL * running)
+    return bool(running and kv is not None and kv * FEW * scene.knobs.ranks >= FULL * running)
 
 
 def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> SeenSymptom | None:
@@ -130,7 +130,7 @@ def _late_tokens(scene: Scene, preempted: float | None, kv: float | None) -> See
         why = f"{said}, and the median {itl.p50 * 1000:.0f}: prompts cut in"
         return SeenSymptom(symptom=Symptom.CUT_IN, lasts_s=0.0, why=why)
     if _near_cap(scene):
-        why = f"{said} with about {scene.knobs.max_sequences} requests running"
+        why = f"{said} with about {scene.knobs.most_running} requests running"
         return SeenSymptom(symptom=Symptom.SLOW_TOKENS, lasts_s=0.0, why=why)
     return None
 
@@ -183,7 +183,7 @@ def _capped(scene: Scene, kv: float | None) -> str | None:
     itl, limit = scene.signals.latencies.itl, scene.slo.itl_p99_s
     if limit is not None and (itl is None or not itl.trusted or itl.p99 > NEAR * limit):
         return None
-    return f"{waiting:.0f} requests wait at {kv:.0%} of the pool, as only {scene.knobs.max_sequences} may run"
+    return f"{waiting:.0f} requests wait at {kv:.0%} of the pool, as only {scene.knobs.most_running} may run"
 
 
 def _late_first(scene: Scene, preempted: float | None, kv: float | None) -> str | None:
@@ -197,7 +197,7 @@ def _late_first(scene: Scene, preempted: float | None, kv: float | None) -> str 
 
 def _near_cap(scene: Scene) -> bool:
     def near(each: ReplicaSignals) -> bool:
-        return each.running is not None and each.running >= NEAR * scene.knobs.max_sequences
+        return each.running is not None and each.running >= NEAR * scene.knobs.most_running
 
     crowded = sum(1 for each in scene.signals.replicas if near(each))
     return crowded > 0 and 2 * crowded >= len(scene.signals.replicas)

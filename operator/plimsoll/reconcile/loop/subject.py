@@ -223,7 +223,7 @@ def _planned(name: str, chosen: PlanSet, bears: tuple[Toleration, ...]) -> Plann
         digest=chosen.digest,
         replicas=chosen.replicas,
         capacity=capacity_of(chosen),
-        knobs=knobs_of(chosen.settings),
+        knobs=knobs_of(chosen.settings, chosen.layout),
         before=before_of(chosen),
         hardware=chosen.hardware,
         shape=chosen.shape,
