@@ -319,6 +319,14 @@ def test_a_pod_of_a_group_says_which_and_at_what_rank(labels: Object, group: int
 
 
 @pytest.mark.parametrize(
+    ("labels", "leads"),
+    [({}, False), ({names.LABEL_LEADER: "true"}, True), ({names.LABEL_LEADER: "false"}, False)],
+)
+def test_a_pod_that_takes_requests_is_told_by_its_label(labels: Object, leads: bool) -> None:
+    assert pod_seen(pod(labels=labels)).leads is leads
+
+
+@pytest.mark.parametrize(
     ("case", "ended"), [("evicted", True), ("it has ended for good", True), ("its node is silent", False)]
 )
 def test_a_pod_that_will_not_run_again_says_so(case: str, ended: bool) -> None:

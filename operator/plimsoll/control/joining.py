@@ -1,11 +1,16 @@
-"""Samples by a pod's name to samples of the pods that live: a name can come again, a UID never does."""
+"""Samples by a pod's name to samples of the replicas that live: a name can come again, a UID never does."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from plimsoll.control.copying import replace
-from plimsoll.facts.pod_sample import PodKey, PodSample
+from plimsoll.control.samples import Window
+from plimsoll.facts.histograms import total
+from plimsoll.facts.pod_sample import COUNTERS, HISTOGRAMS, PodKey, PodSample
+
+COUNTED: Final = ("running", "waiting", "kv_tokens", *COUNTERS)
 
 
 def joined(samples: Mapping[PodKey, PodSample], live: Mapping[PodKey, str]) -> tuple[PodSample, ...]:
@@ -16,3 +21,40 @@ def joined(samples: Mapping[PodKey, PodSample], live: Mapping[PodKey, str]) -> t
         if sample is not None and sample.pod in {uid, key[1]}:
             found.append(sample if sample.pod == uid else replace(sample, pod=uid))
     return tuple(found)
+
+
+class Wholes:
+    """Replicas of several pods that each take requests, from what these say. Of each pod what it counted before its engine restarted is carried
+    on, as in the sum of all of them a restart of one would not be told from a count of all that the others ever did."""
+
+    def __init__(self) -> None:
+        self._pods = Window()
+
+    def of(
+        self, now: float, samples: tuple[PodSample, ...], several: Sequence[Sequence[str]]
+    ) -> tuple[PodSample, ...]:
+        """One sample of each replica, by the UID of its first pod. `several` are the UIDs of the pods of each such replica: where one of them is
+        silent nothing is known of the replica, as a part of its load is not all of it."""
+        parts = {uid for pods in several for uid in pods}
+        self._pods = self._pods.add(now, [each for each in samples if each.pod in parts] if parts else ())
+        if not parts:
+            return samples
+        tracks, heard = self._pods.tracks, self._pods.scraped
+        together = [
+            _as_one([tracks[uid].samples[-1] for uid in pods]) for pods in several if heard.issuperset(pods)
+        ]
+        return (*(each for each in samples if each.pod not in parts), *together)
+
+
+def _as_one(parts: Sequence[PodSample]) -> PodSample:
+    """As of one engine with all ranks: counts add up, shares are averaged, and it is as old as the oldest."""
+    found: dict[str, Any] = {name: _of(parts, name, sum) for name in COUNTED}
+    found |= {name: _of(parts, name, total) for name in HISTOGRAMS}
+    share = _of(parts, "kv_fraction", lambda said: sum(said) / len(said))
+    return replace(parts[0], at=min(each.at for each in parts), kv_fraction=share, **found)
+
+
+def _of(parts: Sequence[PodSample], name: str, join: Callable[[list[Any]], Any]) -> Any:
+    """One figure of them together; None where one of them does not say it, as missing is not zero."""
+    said = [value for each in parts if (value := getattr(each, name)) is not None]
+    return join(said) if len(said) == len(parts) else None

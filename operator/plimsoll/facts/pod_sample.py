@@ -19,10 +19,10 @@ PodKey = tuple[str, str]
 @light
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSample:
-    """The metrics of one replica at one time. Of a group of pods only the leader has any."""
+    """The metrics of one replica at one time. Of a group of pods only those have any that take requests."""
 
     pod: str
-    """UID of the pod, which is the leader where a replica has several; its name where the source has no UIDs."""
+    """UID of the pod, which is the first where a replica has several; its name where the source has no UIDs."""
     at: float
     """When it was measured, in seconds since the epoch."""
     kv_fraction: float | None = None

@@ -55,6 +55,8 @@ class PodSeen:
     group: int | None = None
     """The replica's number where a replica has several pods."""
     rank: int = 0
+    leads: bool = False
+    """Whether it takes requests itself: of several pods of a replica the first, or all where data ranks are balanced outside of the engine."""
     node: str | None = None
     scheduled: float | None = None
     """When it got its node, and with it its GPUs."""

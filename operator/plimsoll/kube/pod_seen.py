@@ -57,6 +57,7 @@ def pod_seen(pod: Object) -> PodSeen:
         stage=at.stage,
         group=_number(labels, _GROUP_LABELS),
         rank=_number(labels, _RANK_LABELS) or 0,
+        leads=labels.get(names.LABEL_LEADER) == "true",
         node=spec.get("nodeName"),
         scheduled=_scheduled(status),
         address=status.get("podIP") or "",

@@ -221,3 +221,18 @@ def test_metrics_are_asked_of_the_leaders_of_whole_replicas() -> None:
     )
     assert live(leaders(serving)) == {"g0-0": "uid-g0-0", "p": "uid-p"}
     assert live(leaders(serving), ["b"]) == {"p": "uid-p"}
+
+
+@pytest.mark.parametrize(("leads", "asked"), [(False, ["g0-0"]), (True, ["g0-0", "g0-1", "g0-2"])])
+def test_they_are_asked_of_every_pod_of_a_replica_that_takes_requests_itself(
+    leads: bool, asked: list[str]
+) -> None:
+    """Where data ranks are balanced outside of the engine, each pod is behind the Service and counts its own requests."""
+    first, *others = group(Stage.READY, Stage.READY, Stage.READY)
+    going = pod("g0-old", Stage.LEAVING, group=0, rank=1, leads=leads)
+    pods = (replace(first, leads=True), *(replace(one, leads=leads) for one in others), going)
+    found = leaders(Serving(sets=(SetSeen(name="a", replicas=1, pods_per_replica=3, pods=pods),)))
+    ((replica, said),) = found.items()
+    assert replica == ("a", "uid-g0-0")
+    assert [one.name for one in said] == asked
+    assert live(found) == {"g0-0": "uid-g0-0"}

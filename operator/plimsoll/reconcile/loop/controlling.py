@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Final
 
 from plimsoll import names
 from plimsoll.control.copying import replace
+from plimsoll.control.joining import Wholes
 from plimsoll.control.latencies import Spreads
 from plimsoll.control.law import Law
 from plimsoll.control.samples import Window
+from plimsoll.facts.pod_sample import PodSample
 from plimsoll.reconcile.direction import Direction
 from plimsoll.reconcile.loop.judging import judged
 from plimsoll.reconcile.loop.knowing import AT_A_TIME, Knowing
@@ -46,6 +49,7 @@ class Control:
         self._wake = wake
         self._interval_s = interval_s
         self._law = Law(tick_s=interval_s)
+        self._wholes = Wholes()
         self._window = Window()
         self._spreads = Spreads()
         self._sets = SetsSeen()
@@ -87,12 +91,18 @@ class Control:
         world, now = self._world, self._world.now()
         cases = await self._knows.cases(now)
         asked = [
-            Asked(case.subject, tuple(pods[0] for pods in case.ready.values())) for case in cases.values()
+            Asked(case.subject, tuple(chain.from_iterable(case.ready.values()))) for case in cases.values()
         ]
         looked = await self._looked(now, asked)
         self._unanswered.tell(looked)
         self.reachable = looked.reachable
-        self._window = await asyncio.to_thread(self._window.add, now, looked.samples)
+        several = [
+            [pod.uid for pod in pods]
+            for case in cases.values()
+            for pods in case.ready.values()
+            if len(pods) > 1
+        ]
+        self._window = await asyncio.to_thread(self._noted, now, looked.samples, several)
         tick = Tick(
             now=now,
             number=self.ticks,
@@ -114,6 +124,9 @@ class Control:
             self._hand(key, each, now)
             if place % AT_A_TIME == 0:
                 await asyncio.sleep(0)
+
+    def _noted(self, now: float, samples: tuple[PodSample, ...], several: Sequence[Sequence[str]]) -> Window:
+        return self._window.add(now, self._wholes.of(now, samples, several))
 
     async def _looked(self, now: float, asked: list[Asked]) -> Looked:
         try:

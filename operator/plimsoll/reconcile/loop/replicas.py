@@ -32,19 +32,23 @@ REPLACED_S: Final = 60.0
 
 
 def leaders(serving: Serving) -> Mapping[tuple[str, str], tuple[PodSeen, ...]]:
-    """Pods of each replica that is ready, the leader first, by set and replica."""
+    """Pods that take requests of each replica that is ready, its first one first, by set and replica."""
     return {
-        (seen.name, pods[0].uid): pods
+        (seen.name, pods[0].uid): pods if len(pods) == 1 else _leading(pods)
         for seen in serving.sets
         for pods in _replicas(seen)
         if _stage(seen, pods) is Stage.READY
     }
 
 
+def _leading(pods: tuple[PodSeen, ...]) -> tuple[PodSeen, ...]:
+    return pods[0], *(pod for pod in pods[1:] if pod.leads and pod.stage is Stage.READY)
+
+
 def live(
     ready: Mapping[tuple[str, str], tuple[PodSeen, ...]], names: Iterable[str] | None = None
 ) -> dict[str, str]:
-    """UIDs of the leaders of these replicas, by the pods' names; `names` are the sets that count, None all of them."""
+    """UIDs of the first pods of these replicas, by the pods' names; `names` are the sets that count, None all of them."""
     chosen = None if names is None else set(names)
     return {
         pods[0].name: pods[0].uid for (name, _), pods in ready.items() if chosen is None or name in chosen

@@ -33,7 +33,7 @@ UNASKED: Final = "the operator's config names no Prometheus (prometheusUrl) that
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
     samples: tuple[PodSample, ...] = ()
-    """Of the leaders that are alive; each sample is named by its pod's UID."""
+    """Of the pods that were asked and are alive; each sample is named by its pod's UID."""
     histograms: Mapping[PodKey, Mapping[str, Histogram]] | None = None
     """By namespace and set, where the source sums them; None where each sample has its own."""
     reachable: bool = True
@@ -47,7 +47,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One deployment, with the leaders of its ready replicas."""
+    """One deployment, with the pods of its ready replicas that take requests."""
 
     subject: Subject
     leaders: tuple[PodSeen, ...] = field(default=())

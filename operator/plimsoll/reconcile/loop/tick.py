@@ -41,7 +41,7 @@ class Case:
     ready: Mapping[tuple[str, str], tuple[PodSeen, ...]] = field(
         default_factory=lambda: UNREAD, repr=False, compare=False
     )
-    """Pods of the replicas that are ready, by set and replica. They follow from `serving` where they are not handed in."""
+    """Pods that take requests of the replicas that are ready, by set and replica. They follow from `serving` where they are not handed in."""
 
     def __post_init__(self) -> None:
         if self.ready is UNREAD:

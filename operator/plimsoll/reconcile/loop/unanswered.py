@@ -53,6 +53,6 @@ def why_missing(looked: Looked, case: Case) -> str:
     for question in NEEDED:
         if question in looked.errors:
             return looked.errors[question]
-    asked = (pod_key(case.subject, pods[0]) for pods in case.ready.values())
+    asked = (pod_key(case.subject, pod) for pods in case.ready.values() for pod in pods)
     said = Counter(looked.errors[key] for key in asked if key in looked.errors)
     return min(said, key=lambda why: (-said[why], why), default="")
