@@ -11,7 +11,7 @@ from plimsoll.control.demand import load_of
 from plimsoll.control.law import LAW
 from plimsoll.control.memory import RoleMemory
 from plimsoll.control.situation import ReplicaState, Role
-from tests.control.situations import NOW, WIDE, after, replicas, serving, signals, situation
+from tests.control.situations import NOW, WIDE, after, replicas, serving, signals, situation, ticks
 
 LEAD = 180.0
 
@@ -70,6 +70,15 @@ def test_one_that_waited_for_its_node_is_late_only_by_the_time_since_that_came(
     role = replace(role, sets=(replace(role.sets[0], replicas=(*others, one)),))
     load = load_of(role, RoleMemory(), now=NOW, lead_s=LEAD, law=LAW)
     assert (load.supply.ready, load.supply.counted) == (2, counted)
+
+
+@pytest.mark.parametrize(("lost", "action"), [(0, Action.HOLD), (1, Action.UP)])
+def test_in_place_of_one_on_a_silent_node_another_is_asked_for(lost: int, action: Action) -> None:
+    """No other comes by itself before that node's pods are evicted, and often not then either. What is yet to be made does."""
+    same = situation(signals(2, inflight=45, rate=4.5), replace(serving(2), wanted=3, lost=lost))
+    decision = after(same, same)
+    assert (decision.roles[0].action, decision.replicas) == (action, 3 + lost)
+    assert ticks(same, 8).replicas == 3 + lost, "and no more"
 
 
 @pytest.mark.parametrize(("late", "action"), [(False, Action.HOLD), (True, Action.UP)])

@@ -211,7 +211,7 @@ class Supply:
     ready: float
     counted: float
     """Those that are ready, that have been starting for not too long, or that are asked for and will be made. Not those for which no node has
-    room."""
+    room, nor those on nodes that do not answer."""
 
 
 def supply_of(
@@ -233,7 +233,7 @@ def supply_of(
             ):
                 coming += 1
         if not each.refused:
-            coming += max(0, each.told - present)
+            coming += max(0, each.told - present - each.lost)
         ready += serving * weight[each.name]
         counted += (serving + coming) * weight[each.name]
     return Supply(ready=ready, counted=counted)

@@ -126,6 +126,8 @@ class ServingSet:
     entry: str = ""
     """Digest of the plan's entry for it; empty where that is not known. Unlike its name, it does not change with the text of its pods that
     a person may edit."""
+    lost: int = 0
+    """Replicas that are asked for, whose nodes do not answer, so that none is there and none comes by itself. Not among `replicas`."""
 
     @property
     def known_by(self) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from plimsoll.control.situation import ReplicaState
 from plimsoll.facts.failure import Failure
-from plimsoll.facts.serving import Beside, PodSeen, Serving, SetSeen, Stage
-from plimsoll.reconcile.loop.replicas import leaders, live, replicas_of
+from plimsoll.facts.serving import NODE_LOST, Beside, PodSeen, Serving, SetSeen, Stage
+from plimsoll.reconcile.loop.replicas import leaders, live, lost, replicas_of
 
 
 def pod(name: str, stage: Stage = Stage.READY, **more: Any) -> PodSeen:
@@ -209,6 +209,38 @@ def test_a_replica_has_not_served_since_the_first_of_its_pods_that_is_not_ready(
 def test_a_pod_whose_node_is_silent_is_no_replica_that_fails() -> None:
     seen = SetSeen(name="a", replicas=1, pods=(pod("new"), pod("old", Stage.FAILED, reason="NodeLost")))
     assert [one.id for one in replicas_of(seen, node_coming=False)] == ["uid-new"]
+
+
+SILENT: dict[str, Any] = {"stage": Stage.FAILED, "reason": NODE_LOST}
+EVICTED: dict[str, Any] = {"stage": Stage.LEAVING, "reason": "DeletionByTaintManager"}
+ENDED: dict[str, Any] = {"stage": Stage.LEAVING}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        (SILENT, SILENT, 1),
+        (SILENT, EVICTED, 1),
+        (EVICTED, EVICTED, 1),
+        (EVICTED, ENDED, 1),
+        (ENDED, ENDED, 0),
+        (SILENT, {"stage": Stage.READY}, 0),
+        (EVICTED, {"stage": Stage.LOADING}, 0),
+    ],
+)
+def test_a_group_is_lost_whose_pods_all_leave_or_are_on_silent_nodes(
+    first: dict[str, Any], second: dict[str, Any], count: int
+) -> None:
+    """Its StatefulSet makes none in its place before they are gone. One of which a pod stays is a replica that starts."""
+    pods = tuple(pod(f"g-{rank}", group=2, rank=rank, **each) for rank, each in enumerate((first, second)))
+    seen = SetSeen(name="a", replicas=3, pods_per_replica=2, groups=(0, 1, 2), pods=pods)
+    assert lost(seen) == count
+    assert lost(replace(seen, groups=(0, 1))) == 0, "no longer asked for"
+
+
+def test_a_pod_alone_is_lost_until_its_deployment_makes_another_in_its_place() -> None:
+    pods = (pod("a"), pod("b", **SILENT), pod("c", **EVICTED))
+    assert lost(SetSeen(name="a", replicas=2, pods=pods)) == 1
 
 
 def test_metrics_are_asked_of_the_leaders_of_whole_replicas() -> None:

@@ -66,6 +66,15 @@ def test_who_has_served_is_told_on_once_it_does_not_until_its_pod_is_gone() -> N
     assert found == [set(), {pod.uid}, {other.uid}, both, {other.uid}, {other.uid}]
 
 
+def test_a_replica_on_a_silent_node_is_told_on_as_lost() -> None:
+    met = edited(EDITS["other labels"])
+    (there, _) = met.serving.sets
+    silent = replace(there.pods[0], stage=Stage.FAILED, reason=NODE_LOST)
+    for pods, lost in ((there.pods, 0), ((silent, *there.pods[1:]), 1)):
+        (found,) = situation(met.before, Serving(sets=(replace(there, pods=pods),))).roles[0].sets
+        assert (found.lost, found.present) == (lost, len(there.pods) - lost)
+
+
 @pytest.mark.parametrize(
     ("sets", "record", "asked"),
     [

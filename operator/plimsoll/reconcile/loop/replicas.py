@@ -25,6 +25,8 @@ _STATES = {
     Stage.GATED: ReplicaState.QUEUED,
     Stage.READY: ReplicaState.READY,
 }
+_EVICTED: Final = "DeletionByTaintManager"
+"""Why a pod leaves whose node has not answered for long. It leaves for as long as that node is away."""
 _HEARSAY: Final = frozenset({"MemberLost", "LeaderLost", "GroupEnded"})
 """The supervisor's words of an engine that ends since another one of its group has."""
 REPLACED_S: Final = 60.0
@@ -57,6 +59,19 @@ def live(
 
 def replicas_of(seen: SetSeen, *, node_coming: bool) -> tuple[Replica, ...]:
     return tuple(_replica(seen, pods, node_coming=node_coming) for pods in _replicas(seen))
+
+
+def lost(seen: SetSeen) -> int:
+    """Replicas that are asked for, whose nodes do not answer: none comes in their place before they are gone. A Deployment makes another of
+    one that leaves, so only the pods of groups count for as long."""
+    if seen.pods_per_replica == 1:
+        return sum(pod.reason == NODE_LOST for pod in seen.pods)
+    found = 0
+    for number in seen.numbers:
+        pods = [pod for pod in seen.pods if pod.group == number]
+        gone = all(pod.stage is Stage.LEAVING or pod.reason == NODE_LOST for pod in pods)
+        found += gone and any(pod.reason in (NODE_LOST, _EVICTED) for pod in pods)
+    return found
 
 
 def _replicas(seen: SetSeen) -> Iterator[tuple[PodSeen, ...]]:

@@ -10,7 +10,7 @@ from plimsoll.control.signals import Signals
 from plimsoll.control.situation import ReplicaState, Role, ServingSet, Situation, Zero
 from plimsoll.facts.serving import Serving, SetSeen
 from plimsoll.reconcile.loop.grounds import Ground, Grounds
-from plimsoll.reconcile.loop.replicas import replicas_of
+from plimsoll.reconcile.loop.replicas import lost, replicas_of
 from plimsoll.reconcile.loop.subject import Planned, Subject
 
 
@@ -87,6 +87,7 @@ def serving_set(planned: Planned, seen: Sequence[SetSeen], ground: Ground) -> Se
         provision_s=ground.provision_s,
         refused=any(one.refused for one in seen),
         entry=planned.digest,
+        lost=sum(map(lost, seen)),
     )
 
 
