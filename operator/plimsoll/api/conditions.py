@@ -172,7 +172,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "GPUsUnavailable": "The fleet has no more GPUs for it.",
         "BudgetExhausted": "The namespace's budget is used up, or cost.maxPerHour.",
         "NotPlanned": "The plan has had fewer for two minutes, and no lack of GPUs says why; Stalled may, or Placed.",
-        "StartFailed": "Replicas fail to start, so no more are asked for.",
+        "StartFailed": "Replicas fail to start, so no more are asked for now.",
         "SetReplicas": "An autoscaler targets the resource, but spec.replicas is absent.",
     },
     names.SLO: {

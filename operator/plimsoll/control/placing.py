@@ -4,7 +4,8 @@ A node that is being made is waited for, though not for ever. What the user's ow
 where that one has room. Other sets, and steps down, are not held up meanwhile. Replicas that a rollout, a retune or a drain moves
 may wait for GPUs too; their wish is not taken back, as their number is that of replicas that serve, one of which would go with it.
 
-Of replicas that fail the wish is taken back only where another set takes their place: by themselves they may still come to serve.
+Of replicas that fail the wish is taken back only where another set takes their place: by themselves they may still come to serve. Beside
+others of their set that do, one more is tried now and then.
 """
 
 from __future__ import annotations
@@ -101,6 +102,21 @@ def further_fail(role: Role, now: float, seconds: float) -> Collection[str]:
         for each in role.sets
         if any(one.has_failed(now, seconds) and one.created >= each.served_at for one in each.replicas)
     ]
+
+
+def tried_again(role: Role, now: float, seconds: float, law: Law) -> Mapping[str, int]:
+    """Sets some of which serve while all that came since fail, and how many of each may be on their way: those, and a further one once they have
+    failed for so long, or for twice as long with each of them but the first. The fault may be a node's, and no set's."""
+    found = {}
+    for each in role.sets:
+        fail = [one for one in each.replicas if one.has_failed(now, 0)]
+        newest = [one for one in fail if one.created >= each.served_at]
+        waits = seconds
+        for _ in newest[1:]:
+            waits = min(law.retry_failed_most_s, 2 * waits)
+        if each.ready and not each.unmade and newest and all(one.has_failed(now, waits) for one in newest):
+            found[each.name] = len(fail) + each.lost + 1
+    return found
 
 
 def left_alone(memory: RoleMemory, names: Iterable[str], now: float, law: Law) -> RoleMemory:

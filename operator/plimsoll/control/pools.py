@@ -73,7 +73,7 @@ def grown(
         if each.name in blocked:
             reasons.add("GPUsUnavailable")
             continue
-        if _fails(each):
+        if each.name not in failing and _fails(each):
             held = True
             reasons.add("StartFailed")
             continue

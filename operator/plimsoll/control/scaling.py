@@ -18,7 +18,7 @@ from plimsoll.control.gate import Gate, gate_of
 from plimsoll.control.law import LAW, Law
 from plimsoll.control.memory import Memory, RoleMemory
 from plimsoll.control.need import Asked, asked, waking, whole_replicas
-from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing
+from plimsoll.control.placing import Placing, failed, further_fail, left_alone, placing, tried_again
 from plimsoll.control.pools import ROUNDING, Allotment, grown, in_place
 from plimsoll.control.situation import Room, Situation
 from plimsoll.control.turn import Answer, Turn
@@ -168,19 +168,20 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], c
     barred = dict.fromkeys(_barred(turn, view, lost), 0)
 
     def allot(failing: Mapping[str, int]) -> Allotment:
-        most, failing = turn.role.bounds.max, {**failing, **barred}
+        most = turn.role.bounds.max
         return grown(
             turn.role, weight, units, most=most, blocked=placed.blocked, failing=failing, room=turn.room
         )
 
-    allotted = allot(placed.failing)
+    allotted = allot({**placed.failing, **barred})
     if sum(allotted.replicas.values()) == there:
         answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
         if answer is not None:
             return replace(answer, told=telling.unmet(turn.role, allotted, wanted))
-        if placed.failing:
+        again = tried_again(turn.role, turn.now, _failed_s(view, turn.law), turn.law)
+        if placed.failing or again:
             # Where no other set has room for the load, one that is left alone may as well be tried.
-            allotted = allot(dict.fromkeys(placed.failing, 1))
+            allotted = allot({**dict.fromkeys(placed.failing, 1), **barred, **again})
     taken = sum(allotted.replicas.values()) - there
     told = telling.unmet(turn.role, allotted, wanted)
     if allotted.limit is not None and not taken:

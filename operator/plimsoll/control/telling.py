@@ -20,7 +20,7 @@ LIMITS: Final[Mapping[str, str]] = {
     "GPUsUnavailable": f"the fleet has no more GPUs for it now; {_MORE_GPUS}",
     "BudgetExhausted": "the namespace's budget allows no more; end something of the namespace, or have its budgets raised in the "
     "admin's config",
-    "StartFailed": "replicas of the set fail to start, so no more are asked for; Ready and `plimsoll doctor` say why",
+    "StartFailed": "replicas of the set fail to start, so no more are asked for now; Ready and `plimsoll doctor` say why",
 }
 
 
