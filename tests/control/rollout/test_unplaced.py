@@ -10,7 +10,7 @@ from plimsoll.control.rollout import Rollout, Rules, move
 from plimsoll.control.rollout.rules import PLACE_SECONDS
 from plimsoll.control.rollout.targets import Wanted
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
-from tests.control.rollout.halls import FULL
+from tests.control.rollout.halls import FULL, Hall
 
 NOW, DEADLINE = 100_000.0, 600
 NONE_HELPS = " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
@@ -100,3 +100,20 @@ def test_a_first_set_that_names_what_is_not_there_is_told_and_waits_on() -> None
         assert (rollout.reason, numbers(rollout)) == ("DeadlineExceeded", {"new": 1})
         assert not rollout.failed
         assert rollout.look_again_seconds is None, "nothing more comes of waiting"
+
+
+@pytest.mark.parametrize("fewer", [2, 1])
+def test_a_surge_that_waits_in_a_full_fleet_goes_on_in_the_place_of_those_that_a_smaller_load_lets_go(
+    fewer: int,
+) -> None:
+    hall = Hall(nodes=3, strategy="surge")
+    hall.run(20)
+    hall.wanted = "new"
+    hall.run(40)
+    assert hall.asked == {"old": 3, "new": 1}
+    hall.replicas = hall.least = fewer
+    hall.turn()
+    assert hall.asked == {"old": fewer, "new": 1}, "old ones go, as the new one would be started for nothing"
+    assert hall.run(40, lambda rollout: rollout.settled).settled
+    assert hall.asked["new"] == fewer
+    assert hall.least == fewer

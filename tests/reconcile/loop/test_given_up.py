@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.config import OperatorConfig
-from plimsoll.control.record import Record
+from plimsoll.control.record import EMPTY, Record
 from plimsoll.control.retune import RetuneMemory
 from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.decide import decide
@@ -74,9 +74,9 @@ def pods(name: str, count: int) -> tuple[PodSeen, ...]:
     )
 
 
-def situation(subject: Subject, serving: Serving) -> Any:
+def situation(subject: Subject, serving: Serving, record: Record = EMPTY) -> Any:
     sets = SetsSeen().of(subject, serving, Grounds(inventory(*POOLS), OperatorConfig()))
-    return situation_of(subject, Record(), serving, signals(2), sets, zero=None)
+    return situation_of(subject, record, serving, signals(2), sets, zero=None)
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -135,9 +135,7 @@ def unread(met: Edited) -> tuple[Subject, Serving]:
 
 def test_a_retune_is_no_less_under_way() -> None:
     met = edited(EDITS["other labels"])
-    sets = SetsSeen().of(met.after, met.serving, Grounds(inventory(*POOLS), OperatorConfig()))
-    record = Record(retune=RetuneMemory(step=STEP))
-    found = situation_of(met.after, record, met.serving, signals(2), sets, zero=None)
+    found = situation(met.after, met.serving, Record(retune=RetuneMemory(step=STEP)))
     assert found.busy == "a retune is under way"
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from plimsoll.api.config import OperatorConfig
 from plimsoll.control.record import Record
+from plimsoll.control.retune import RetuneMemory
 from plimsoll.control.signals import Signals
-from plimsoll.facts.serving import NODE_LOST, Serving, Stage
+from plimsoll.facts.serving import NODE_LOST, PodSeen, Serving, SetSeen, Stage
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.loop.grounds import Grounds
 from plimsoll.reconcile.loop.situations import SetsSeen, serving_set, situation_of
 from plimsoll.reconcile.loop.subject import subject_of
+from tests.control.situations import NOW
 from tests.planning.asking import inventory, pool
 from tests.reconcile.loop.test_given_up import EDITS, edited, situation
 from tests.reconcile.test_decide import seen
+from tests.status.test_live import STEP
 
 AUTO = {"scaling": {"min": 1, "max": 4}}
 
@@ -73,6 +77,67 @@ def test_a_replica_on_a_silent_node_is_told_on_as_lost() -> None:
     for pods, lost in ((there.pods, 0), ((silent, *there.pods[1:]), 1)):
         (found,) = situation(met.before, Serving(sets=(replace(there, pods=pods),))).roles[0].sets
         assert (found.lost, found.present) == (lost, len(there.pods) - lost)
+
+
+SERVES = PodSeen(name="new", uid="new", stage=Stage.READY, since=NOW - 60)
+WAITS = PodSeen(name="new", uid="new", stage=Stage.UNSCHEDULED, created=NOW - 200, since=NOW - 200)
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "held"),
+    [
+        ((WAITS,), {}, False),
+        ((replace(WAITS, stage=Stage.GATED),), {}, False),
+        ((), {"refused": "exceeded quota"}, False),
+        ((replace(WAITS, since=NOW - 60),), {}, True),
+        ((replace(WAITS, stage=Stage.LOADING),), {}, True),
+        ((replace(WAITS, stage=Stage.FAILED),), {}, True),
+        ((replace(SERVES, uid="also"), WAITS, replace(WAITS, uid="loads", stage=Stage.LOADING)), {}, True),
+        ((SERVES,), {}, True),
+        ((), {}, True),
+    ],
+    ids=[
+        "it finds no node",
+        "it waits for its turn",
+        "a quota refuses it",
+        "it may still find one",
+        "it starts",
+        "it fails",
+        "another one starts",
+        "it serves, and an old one goes next",
+        "it is not made yet",
+    ],
+)
+@pytest.mark.parametrize("what", ["a rollout", "a retune"])
+def test_a_rollout_that_only_waits_for_room_keeps_no_replica_that_may_be_what_it_waits_for(
+    what: str, new: tuple[PodSeen, ...], more: dict[str, Any], held: bool
+) -> None:
+    met = edited(EDITS["other labels"], given_up=False)
+    (old, asked) = met.serving.sets
+    sets: tuple[SetSeen, ...] = (old, replace(asked, pods=new, **more))
+    if what == "a retune":
+        sets = (replace(sets[1], replicas=3, pods=(*old.pods, *new)),)
+    record = Record(retune=RetuneMemory(step=STEP)) if what == "a retune" else Record()
+    found = situation(met.after, Serving(sets=sets), record)
+    assert found.busy == (f"{what} is under way" if held else None)
+
+
+def test_where_one_that_serves_has_gone_first_nothing_more_goes_while_another_waits_for_its_place() -> None:
+    """An old one would go next, though the load was weighed against those that serve now."""
+    met = edited(EDITS["other labels"], given_up=False)
+    (old, asked) = met.serving.sets
+    (planned,) = met.after.sets
+    two = replace(met.after, sets=(replace(planned, replicas=2),))
+    sets = (replace(old, replicas=1, pods=old.pods[:1]), replace(asked, pods=(WAITS,)))
+    assert situation(two, Serving(sets=sets)).busy == "a rollout is under way"
+
+
+def test_where_nobody_knows_what_serves_on_it_is_kept_whatever_finds_no_room() -> None:
+    met = edited(EDITS["other labels"])
+    (old, asked) = met.serving.sets
+    unread = replace(met.after, others={})
+    found = situation(unread, Serving(sets=(replace(old, pods=(*old.pods, WAITS)), asked)))
+    assert found.busy is not None
 
 
 @pytest.mark.parametrize(

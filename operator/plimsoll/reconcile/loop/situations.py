@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from plimsoll.control.law import LAW
 from plimsoll.control.record import Record
 from plimsoll.control.signals import Signals
 from plimsoll.control.situation import ReplicaState, Role, ServingSet, Situation, Zero
@@ -127,14 +128,28 @@ def busy_of(subject: Subject, serving: Serving) -> str | None:
     return None
 
 
-def _held(subject: Subject, record: Record, serving: Serving) -> str | None:
-    """Why nothing is taken away, in a clause."""
+def _held(
+    subject: Subject, record: Record, serving: Serving, sets: Sequence[ServingSet], now: float
+) -> str | None:
+    """Why nothing is taken away, in a clause. What only waits for room keeps none: those that the load needs no longer may have that room."""
     busy = busy_of(subject, serving) if _again(subject, serving) is None else None
-    if busy is None:
-        return None if record.retune.step is None else "a retune is under way"
-    if _given_up(subject, serving):
+    if busy is not None and _given_up(subject, serving):
         return "the new set was given up, and the plan is not of what serves; edit the spec"
-    return f"{busy} is under way"
+    if busy is None and record.retune.step is not None:
+        busy = "a retune"
+    return None if busy is None or _wait_for_room(sets, now) else f"{busy} is under way"
+
+
+def _wait_for_room(sets: Sequence[ServingSet], now: float) -> bool:
+    """Whether as many serve as are asked for, so that further ones may go, and all that are to come beside them find no room."""
+    stand = (ReplicaState.READY, ReplicaState.LEAVING)
+    come = [(each, one) for each in sets for one in each.replicas if one.state not in stand]
+    if not come and not any(each.refused for each in sets):
+        return False
+    return all(each.ready >= each.told for each in sets) and all(
+        one.state is ReplicaState.QUEUED or one.is_unplaced(now, LAW.unplaced_s, each.node_s)
+        for each, one in come
+    )
 
 
 def _asked(subject: Subject, record: Record) -> Mapping[str, int] | None:
@@ -170,5 +185,5 @@ def situation_of(
         priority=subject.priority,
         up_window_s=subject.up_window_s,
         down_window_s=subject.down_window_s,
-        busy=_held(subject, record, serving),
+        busy=_held(subject, record, serving, sets, signals.at),
     )
