@@ -127,6 +127,21 @@ MODEL_CASES = [
         question(dense(kv_heads=4), context_parallel=False),
         "this engine version",
     ),
+    *(
+        (
+            "context-parallel",
+            tp(8),
+            tp(8, decode_context=2),
+            question(architecture([attention(kv_heads=4), mixer])),
+            words,
+        )
+        for mixer, words in (
+            (attention(kv_heads=4, window=4096), "last 4,096 tokens"),
+            (attention(kv_heads=4, chunk=8192), "last 8,192 tokens"),
+            (latent(window=128), "last 128 tokens"),
+            (MAMBA, "fixed state"),
+        )
+    ),
     ("budget", tp(4), tp(8), question(largest=4), "budget of 4"),
     ("fp8-block", tp(4), tp(8), question(moe(quantization=FP8_BLOCK)), "1536/8 = 192"),
     ("fp8-block", tp(8, expert_parallel=True), tp(8), question(moe(quantization=FP8_BLOCK)), "FP8 blocks"),
@@ -344,6 +359,14 @@ def test_every_rule_has_a_case_of_both_kinds():
     named = {name for name, _ in MODEL_RULES} | {name for name, _ in SITE_RULES} | shapes
     rejected = {case[0] for case in MODEL_CASES} | {case[0] for case in SITE_CASES if case[4]}
     assert rejected == named
+
+
+def test_layers_with_a_window_that_read_the_cache_of_others_have_none_to_shard():
+    reader = replace(attention(kv_heads=4, window=4096), shares_cache=True)
+    assert (
+        first_refusal(tp(8, decode_context=2), question(architecture([attention(kv_heads=4), reader])))
+        is None
+    )
 
 
 def test_experts_that_stay_whole_are_not_cut_whatever_their_width():

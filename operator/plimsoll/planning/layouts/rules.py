@@ -20,7 +20,9 @@ from plimsoll.facts.architecture import (
     LatentAttention,
     LinearAttention,
     Mamba,
+    Mixer,
     MoeFfn,
+    Span,
 )
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
@@ -195,12 +197,23 @@ def context_parallel(layout: Layout, question: Question) -> str | None:
         mixer = layer.mixer
         if isinstance(mixer, Mamba | LinearAttention):
             return "layers of fixed state have no tokens to shard"
+        reach = _reach(mixer)
+        if reach is not None:
+            return f"layers that keep only the last {reach:,} tokens cannot be sharded"
         if isinstance(mixer, Attention):
             copies = layout.tensor // mixer.kv_heads
             if ways > copies:
                 return f"{layout.tensor} ranks hold {max(1, copies)} copies of {mixer.kv_heads} KV heads; no {ways} shards"
             if (mixer.heads // mixer.kv_heads) % ways:
                 return f"{mixer.heads // mixer.kv_heads} query heads a KV head do not divide by {ways}"
+    return None
+
+
+def _reach(mixer: Mixer | None) -> int | None:
+    """How many tokens a layer keeps, where that is not all of them. The engine asserts that no cache that it shards is of this kind."""
+    match mixer:
+        case Attention(span=Span.SLIDING | Span.CHUNKED, shares_cache=False) | LatentAttention():
+            return mixer.window
     return None
 
 
