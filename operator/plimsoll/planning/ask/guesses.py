@@ -1,4 +1,4 @@
-"""What speculative decoding needs of layouts and of the size of a step.
+"""What speculative decoding needs of layouts, of a draft model and of the size of a step.
 
 With LoRA adapters, the engine starts only where a step has room for all guessed tokens of all requests that may run. Without them a
 step needs one token for each request, as it does without speculative decoding.
@@ -12,6 +12,7 @@ from typing import Final
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engine_versions import Version, release
 from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.ask.features import guesses
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.task import Task
@@ -34,6 +35,24 @@ def head_in_stages(spec: LLMDeploymentSpec, engine: EngineFacts) -> bool:
     """Whether speculative decoding, if it is asked for, works beside pipeline stages."""
     wish = spec.speculative
     return wish is None or wish.method not in HEADS or engine.release != CUTS_HEADS
+
+
+def check_draft(intent: Intent, model: ModelFacts, draft: ModelFacts | None) -> Iterator[Finding]:
+    """An error where a draft model has another vocabulary than the model. Heads may have one of their own."""
+    wish = intent.spec.speculative
+    if wish is None or wish.method != "draft" or draft is None:
+        return
+    own, other = model.architecture.vocab, draft.architecture.vocab
+    if own != other:
+        yield Finding(
+            severity=Severity.ERROR,
+            reason="DraftVocabulary",
+            message=f"the draft model has a vocabulary of {other:,} and the model one of {own:,}; the engine starts only where both "
+            "are the same size",
+            field="speculative.model",
+            value=wish.model,
+            remedy=f"a draft model with a vocabulary of {own:,}, or method ngram",
+        )
 
 
 def tokens_each(spec: LLMDeploymentSpec, engine: EngineFacts) -> int:

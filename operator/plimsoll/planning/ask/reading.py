@@ -26,7 +26,7 @@ from plimsoll.planning.ask.checks import (
     products_of,
 )
 from plimsoll.planning.ask.context_length import context_length
-from plimsoll.planning.ask.guesses import check_guesses
+from plimsoll.planning.ask.guesses import check_draft, check_guesses
 from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
 from plimsoll.planning.ask.quantize import as_served, check_deprecated
 from plimsoll.planning.ask.task import Task
@@ -140,6 +140,7 @@ def read(
         *check_deprecated(merged.spec, model, engine),
         *check_spec(intent, model, engine),
         *check_step(intent, model, context.tokens),
+        *check_draft(intent, model, facts.draft),
         *check_guesses(intent, engine),
         *check_words(merged.spec, engine, config),
         *context.findings,

@@ -185,6 +185,7 @@ class Prospects:
 
 def _question_of(task: Task, demand: Demand) -> Question:
     """What the rules need to know about the task."""
+    wish = task.intent.spec.speculative
     question = Question(
         architecture=task.model.architecture,
         wishes=task.intent.wishes,
@@ -193,6 +194,8 @@ def _question_of(task: Task, demand: Demand) -> Question:
         release=task.engine.release,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         head_in_stages=head_in_stages(task.intent.spec, task.engine),
+        draft=None if task.draft is None else task.draft.architecture,
+        draft_tensor=None if wish is None or wish.method == "ngram" else wish.tensor,
         # A budget of no GPUs at all turns down no layout: the plan is to show the one that would run, and that the budget forbids it.
         largest=None if task.intent.on_cpu else demand.limits.largest or None,
     )

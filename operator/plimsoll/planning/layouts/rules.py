@@ -9,7 +9,7 @@ Memory is counted after all rules, by the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
@@ -85,6 +85,10 @@ class Question:
     """The engine's release; None where its version names none, which then counts as a new one."""
     head_in_stages: bool = True
     """Whether the engine's version can run the head that guesses tokens beside pipeline stages."""
+    draft: Architecture | None = None
+    """The draft model or head that guesses tokens."""
+    draft_tensor: int | None = None
+    """The ranks that the user asks to cut it over."""
     tensors: tuple[int, ...] = ()
     """Tensor sizes that the model and its format allow, whatever the devices, the smallest first."""
 
@@ -121,6 +125,18 @@ def kv_heads(layout: Layout, question: Question) -> str | None:
         if isinstance(mixer, Attention) and mixer.kv_heads % layout.tensor and layout.tensor % mixer.kv_heads:
             return f"{mixer.kv_heads} KV heads neither divide by {layout.tensor} nor divide it, so ranks would differ"
     return None
+
+
+def draft_heads(layout: Layout, question: Question) -> str | None:
+    """A draft's layers are on the model's own ranks, even where speculative.tensor asks for one."""
+    cut = question.draft_tensor
+    if cut not in (None, 1, layout.tensor):
+        return f"speculative.tensor asks for {cut}; a draft is cut over 1 rank or over all {layout.tensor}"
+    if question.draft is None:
+        return None
+    drafting = replace(question, architecture=question.draft)
+    why = heads(layout, drafting) or kv_heads(layout, drafting)
+    return why and f"the draft's {why}"
 
 
 def state_heads(layout: Layout, question: Question) -> str | None:
@@ -317,6 +333,7 @@ MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
     ("asked", asked),
     ("heads", heads),
     ("kv-heads", kv_heads),
+    ("draft-heads", draft_heads),
     ("state-heads", state_heads),
     ("experts", experts),
     ("expert-width", expert_width),
