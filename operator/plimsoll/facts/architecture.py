@@ -192,6 +192,9 @@ class VisionEncoder:
     """Tokens of the largest single image or video that the processor makes; the profile run encodes as many of these as fit."""
     sharded: bool = False
     """True where tensor parallelism cuts the encoder too, instead of every rank holding it whole."""
+    heads: tuple[int, ...] = ()
+    """Attention heads of each encoder that ranks must be able to share out evenly: the engine has no other way to run it, unless it is told
+    to leave it whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

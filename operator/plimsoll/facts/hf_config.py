@@ -79,7 +79,7 @@ def _encoder(config: Mapping[str, object], hidden: int, assumed: list[str]) -> V
     sees, hears = vision_encoder(config, hidden, assumed), audio_encoder(config, hidden, assumed)
     if sees is None or hears is None:
         return sees or hears
-    return replace(sees, parameters=sees.parameters + hears.parameters)
+    return replace(sees, parameters=sees.parameters + hears.parameters, heads=sees.heads + hears.heads)
 
 
 def _layer_count(fields: Fields) -> int:

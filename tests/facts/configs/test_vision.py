@@ -25,3 +25,19 @@ def test_encoders_are_as_large_as_published(name, millions, tokens, sharded):
         return
     assert vision.parameters / 1e6 == pytest.approx(millions, rel=0.05)
     assert (vision.max_item_tokens, vision.sharded) == (tokens, sharded)
+
+
+@pytest.mark.parametrize(
+    ("name", "heads"),
+    [
+        ("zai-org/GLM-4.5V", (12,)),
+        ("mistralai/Voxtral-Mini-3B-2507", (20,)),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", (16,)),
+        ("Qwen/Qwen3-Omni-30B-A3B-Instruct", (16,)),
+        ("moonshotai/Kimi-K2.5", ()),
+        ("OpenGVLab/InternVL3-8B", ()),
+        ("Qwen/Qwen2-Audio-7B-Instruct", ()),
+    ],
+)
+def test_heads_are_known_of_encoders_that_the_engine_cuts_and_cannot_leave_whole_by_itself(name, heads):
+    assert known(name).architecture.vision.heads == heads

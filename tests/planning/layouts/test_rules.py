@@ -5,7 +5,15 @@ from fractions import Fraction
 
 import pytest
 
-from plimsoll.facts.architecture import Attention, DenseFfn, LinearAttention, Mamba, MoeFfn, Quantization
+from plimsoll.facts.architecture import (
+    Attention,
+    DenseFfn,
+    LinearAttention,
+    Mamba,
+    MoeFfn,
+    Quantization,
+    VisionEncoder,
+)
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import gpu_named
@@ -27,6 +35,7 @@ MAMBA = Mamba(heads=24, head_dim=64, groups=8, state_size=128, conv_kernel=4, st
 GDN = LinearAttention(
     key_heads=16, value_heads=32, key_dim=128, value_dim=128, conv_kernel=4, state_dtype=Dtype.FLOAT32
 )
+TOWER = VisionEncoder(parameters=10**9, hidden=1536, layers=24, max_item_tokens=4096, heads=(16, 12))
 FP8_BLOCK = Quantization(method="fp8", weights=Dtype.FP8, activations=Dtype.FP8, block=(128, 128))
 AWQ = Quantization(method="awq", weights=Dtype.INT4, group_size=128)
 GPTQ_ACT = Quantization(method="gptq", weights=Dtype.INT4, group_size=128, act_order=True)
@@ -94,6 +103,13 @@ MODEL_CASES = [
         "the draft's 4 KV heads",
     ),
     ("draft-heads", tp(2), tp(4), replace(question(), draft_tensor=2), "1 rank or over all 4"),
+    (
+        "encoder-heads",
+        tp(4),
+        tp(8),
+        question(dense(vision=TOWER)),
+        "12 attention heads of an encoder do not divide by 8",
+    ),
     ("state-heads", tp(8), tp(16), question(architecture([MAMBA] * 2)), "24 state-space heads"),
     ("state-heads", tp(16), tp(32), question(architecture([GDN] * 2)), "16 linear-attention key heads"),
     (
@@ -141,21 +157,6 @@ MODEL_CASES = [
         tp(8, decode_context=2),
         question(dense(kv_heads=4), context_parallel=False),
         "this engine version",
-    ),
-    *(
-        (
-            "context-parallel",
-            tp(8),
-            tp(8, decode_context=2),
-            question(architecture([attention(kv_heads=4), mixer])),
-            words,
-        )
-        for mixer, words in (
-            (attention(kv_heads=4, window=4096), "last 4,096 tokens"),
-            (attention(kv_heads=4, chunk=8192), "last 8,192 tokens"),
-            (latent(window=128), "last 128 tokens"),
-            (MAMBA, "fixed state"),
-        )
     ),
     ("budget", tp(4), tp(8), question(largest=4), "budget of 4"),
     ("fp8-block", tp(4), tp(8), question(moe(quantization=FP8_BLOCK)), "1536/8 = 192"),
@@ -376,12 +377,8 @@ def test_every_rule_has_a_case_of_both_kinds():
     assert rejected == named
 
 
-def test_layers_with_a_window_that_read_the_cache_of_others_have_none_to_shard():
-    reader = replace(attention(kv_heads=4, window=4096), shares_cache=True)
-    assert (
-        first_refusal(tp(8, decode_context=2), question(architecture([attention(kv_heads=4), reader])))
-        is None
-    )
+def test_an_encoder_that_the_user_asks_to_be_left_whole_goes_with_any_number_of_ranks():
+    assert first_refusal(tp(8), replace(question(dense(vision=TOWER)), encoder_cut=False)) is None
 
 
 def test_experts_that_stay_whole_are_not_cut_whatever_their_width():

@@ -14,6 +14,7 @@ from plimsoll.facts.configs.fields import Fields
 _WHERE = ("audio_config", "audio_encoder_config", "audio_processor", "encoder_config")
 _HIDDEN = ("d_model", "hidden_size")
 _LAYERS = ("encoder_layers", "num_hidden_layers")
+_HEADS = ("encoder_attention_heads", "num_attention_heads")
 _WIDTH = ("encoder_ffn_dim", "intermediate_size")
 
 
@@ -30,12 +31,15 @@ def audio_encoder(config: Mapping[str, object], text_hidden: int, assumed: list[
         return None
     assumed.append("vision.max_item_tokens")
     positions = inner.integer("max_source_positions", least=1) or 1500
+    # The engine's own encoder of this kind is cut; those of others it takes from Transformers, or leaves whole where it has to.
+    heads = inner.integer(*_HEADS, least=1) if outer.model_type.startswith("voxtral") else None
     blocks = layers * (4 * hidden * hidden + 2 * hidden * width)
     return VisionEncoder(
         parameters=blocks + _ears(inner, hidden, bands) + positions * hidden + _projector(inner, hidden, width, text_hidden),
         hidden=hidden,
         layers=layers,
         max_item_tokens=positions // 2,
+        heads=() if heads is None else (heads,),
     )  # fmt: skip
 
 

@@ -63,6 +63,8 @@ def vision_encoder(
         + (inner.integer("num_position_embeddings", "position_embedding_size") or 0) * hidden
     )
     merge = _merge(outer, inner)
+    sharded = outer.model_type.startswith(_SHARDED)
+    heads = inner.integer("num_heads", "num_attention_heads", least=1) if sharded else None
     return VisionEncoder(
         parameters=layers * block
         + embedding
@@ -71,7 +73,8 @@ def vision_encoder(
         hidden=hidden,
         layers=layers,
         max_item_tokens=_largest_item(outer, inner, patch, merge, assumed),
-        sharded=outer.model_type.startswith(_SHARDED),
+        sharded=sharded,
+        heads=() if heads is None or outer.model_type.startswith(_WHOLE_IF_UNEVEN) else (heads,),
     )
 
 
@@ -80,6 +83,9 @@ _GATED = frozenset({"gemma4_vision", "pixtral", "aimv2"})
 _NAMED = {"phi3_v": (1024, 24, 4096), "phi4mm": (1152, 27, 4304), "molmo": (1024, 23, 4096)}
 # Encoders whose matrices the engine cuts over ranks in every version known here; of others each rank holds a copy.
 _SHARDED = ("qwen", "llava", "llama4", "kimi_k25", "gemma3", "glm4v", "intern", "smolvlm", "idefics3")
+
+# Of these each rank holds a copy where it could not have as many heads as the others.
+_WHOLE_IF_UNEVEN = ("kimi_k25", "intern")
 
 
 def _unstated(outer: Fields, text: int, assumed: list[str]) -> VisionEncoder | None:

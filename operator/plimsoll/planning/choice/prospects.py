@@ -28,6 +28,7 @@ from plimsoll.planning.layouts.every import TENSOR, Refusal, enumerate_layouts, 
 from plimsoll.planning.layouts.layout import Layout, Shape
 from plimsoll.planning.layouts.rules import (
     CONTEXT_PARALLEL_FLAG,
+    ENCODER_FLAG,
     FORMAT_RULES,
     PLACE_RULES,
     Question,
@@ -194,6 +195,7 @@ def _question_of(task: Task, demand: Demand) -> Question:
         release=task.engine.release,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         head_in_stages=head_in_stages(task.intent.spec, task.engine),
+        encoder_cut=not any(word.startswith(ENCODER_FLAG) for word in task.intent.spec.engine.extra_args),
         draft=None if task.draft is None else task.draft.architecture,
         draft_tensor=None if wish is None or wish.method == "ngram" else wish.tensor,
         # A budget of no GPUs at all turns down no layout: the plan is to show the one that would run, and that the budget forbids it.

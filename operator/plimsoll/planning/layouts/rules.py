@@ -30,6 +30,7 @@ from plimsoll.planning.layouts import readable, shards
 from plimsoll.planning.layouts.layout import Layout
 
 CONTEXT_PARALLEL_FLAG: Final = "--decode-context-parallel-size"
+ENCODER_FLAG: Final = "--mm-encoder-tp-mode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ class Question:
     """The engine's release; None where its version names none, which then counts as a new one."""
     head_in_stages: bool = True
     """Whether the engine's version can run the head that guesses tokens beside pipeline stages."""
+    encoder_cut: bool = True
+    """Whether ranks share out the encoders that the engine cuts; False where the user has them left whole."""
     draft: Architecture | None = None
     """The draft model or head that guesses tokens."""
     draft_tensor: int | None = None
@@ -137,6 +140,14 @@ def draft_heads(layout: Layout, question: Question) -> str | None:
     drafting = replace(question, architecture=question.draft)
     why = heads(layout, drafting) or kv_heads(layout, drafting)
     return why and f"the draft's {why}"
+
+
+def encoder_heads(layout: Layout, question: Question) -> str | None:
+    encoder = question.architecture.vision
+    for count in encoder.heads if encoder is not None and question.encoder_cut else ():
+        if count % layout.tensor:
+            return f"{count} attention heads of an encoder do not divide by {layout.tensor}"
+    return None
 
 
 def state_heads(layout: Layout, question: Question) -> str | None:
@@ -334,6 +345,7 @@ MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
     ("heads", heads),
     ("kv-heads", kv_heads),
     ("draft-heads", draft_heads),
+    ("encoder-heads", encoder_heads),
     ("state-heads", state_heads),
     ("experts", experts),
     ("expert-width", expert_width),
