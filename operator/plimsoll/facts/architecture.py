@@ -220,6 +220,8 @@ class Architecture:
     position_table_bytes: int = 0
     """Bytes of rotary tables. They are no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True
+    only_bfloat16: bool = False
+    """True where the engine falls back on float32 on GPUs without bfloat16, and not on float16."""
     distinct_attention: int | None = None
     """How many attention layers, with the feed-forward parts after them, have weights of their own. The others use the same weights again,
     each with a cache of its own. None: all layers have their own."""

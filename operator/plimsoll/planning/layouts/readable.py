@@ -54,6 +54,17 @@ def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:
     return None
 
 
+def widened(architecture: Architecture, gpu: Gpu) -> str | None:
+    """Why the engine would hold all that is not quantized, and the cache, at twice their size on this GPU, which no ledger counts; or None."""
+    level = _compute_capability(gpu)
+    if not architecture.only_bfloat16 or level is None or level >= LEAST_AMPERE:
+        return None
+    return (
+        f"{architecture.name} is not stable in float16, and {gpu.name} has no bfloat16: the engine falls back on float32, twice as "
+        "large and many times slower"
+    )
+
+
 def unread_cache(
     architecture: Architecture, asked: str | None, release: Version | None, gpu: Gpu
 ) -> str | None:

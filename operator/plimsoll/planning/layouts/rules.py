@@ -74,6 +74,7 @@ class Question:
 
     architecture: Architecture
     wishes: Wishes
+    generates: bool = True
     context_parallel: bool = True
     """Whether the engine's version can shard the cache over decode ranks."""
     largest: int | None = None
@@ -321,7 +322,8 @@ def interconnect(layout: Layout, question: Question, site: Site) -> str | None:
 
 def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
     del layout
-    return readable.unread_weights(question.architecture.quantization, site.gpu)
+    unread = readable.unread_weights(question.architecture.quantization, site.gpu)
+    return unread or (readable.widened(question.architecture, site.gpu) if question.generates else None)
 
 
 def cache_format(layout: Layout, question: Question, site: Site) -> str | None:
