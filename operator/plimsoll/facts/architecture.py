@@ -220,6 +220,7 @@ class Architecture:
     position_table_bytes: int = 0
     """Bytes of rotary tables. They are no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True
+    supports_adapters: bool = True
     only_bfloat16: bool = False
     """True where the engine falls back on float32 on GPUs without bfloat16, and not on float16."""
     distinct_attention: int | None = None

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from plimsoll.facts.architecture import Architecture, Layer, Mixer, Quantization, VisionEncoder
 from plimsoll.facts.configs.audio import audio_encoder
-from plimsoll.facts.configs.families import KNOWN, ONLY_BFLOAT16, TIED, WITHOUT_PIPELINE
+from plimsoll.facts.configs.families import KNOWN, ONLY_BFLOAT16, TIED, WITHOUT_ADAPTERS, WITHOUT_PIPELINE
 from plimsoll.facts.configs.feed_forward import feed_forward
 from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
 from plimsoll.facts.configs.kinds import layer_kinds
@@ -52,8 +52,9 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
     vision = _encoder(config, hidden, fields.assumed)
     if fields.model_type not in KNOWN:
         fields.assumed.append("model_type")
+    name = _name(config, fields)
     return Architecture(
-        name=_name(config, fields),
+        name=name,
         layers=layers,
         hidden=hidden,
         vocab=fields.required(*_VOCAB),
@@ -65,6 +66,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         mtp_layers=_mtp_layers(fields),
         attention_bias=_attention_bias(fields),
         supports_pipeline=fields.model_type not in WITHOUT_PIPELINE,
+        supports_adapters=name not in WITHOUT_ADAPTERS,
         only_bfloat16=fields.model_type in ONLY_BFLOAT16,
         encoder=is_encoder(fields),
         extra_embedding_parameters=_extra_embeddings(fields, hidden, count),

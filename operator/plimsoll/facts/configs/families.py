@@ -1,6 +1,6 @@
 """What a family's name alone decides, where its config leaves a key out: tying, pipeline support, and which are known.
 
-Names are the `model_type` of the language model's config. Everything else is read from keys, never from names.
+Names are the `model_type` of the language model's config, unless they are said to be those of classes. Everything else is read from keys, never from names.
 """
 
 from __future__ import annotations
@@ -228,3 +228,45 @@ WITHOUT_PIPELINE = (
 
 ONLY_BFLOAT16 = frozenset(["gemma2", "gemma3", "gemma3_text", "glm4"])
 """Families that the engine never computes in float16, as its range is too small for them: without bfloat16 it takes float32."""
+
+WITHOUT_ADAPTERS = frozenset(
+    [
+        "AriaForConditionalGeneration",
+        "BailingMoeV2_5ForCausalLM",
+        "BertForSequenceClassification",
+        "BloomForCausalLM",
+        "Cohere2MoeForCausalLM",
+        "DbrxForCausalLM",
+        "DeepseekVLV2ForCausalLM",
+        "FalconForCausalLM",
+        "FalconMambaForCausalLM",
+        "GPT2LMHeadModel",
+        "GPTJForCausalLM",
+        "Gemma3nForCausalLM",
+        "Gemma3nForConditionalGeneration",
+        "KimiK25ForConditionalGeneration",
+        "KimiK3ForConditionalGeneration",
+        "KimiLinearForCausalLM",
+        "KimiVLForConditionalGeneration",
+        "LlavaOnevisionForConditionalGeneration",
+        "Mamba2ForCausalLM",
+        "MambaForCausalLM",
+        "MiMoV2FlashForCausalLM",
+        "MiniMaxM3SparseForCausalLM",
+        "MiniMaxM3SparseForConditionalGeneration",
+        "NomicBertModel",
+        "OrionForCausalLM",
+        "Ovis",
+        "Ovis2_5",
+        "PaddleOCRVLForConditionalGeneration",
+        "Phi3VForCausalLM",
+        "Qwen2AudioForConditionalGeneration",
+        "StableLMEpochForCausalLM",
+        "StableLmForCausalLM",
+        "Step3TextForCausalLM",
+        "Step3VLForConditionalGeneration",
+        "Step3p5ForCausalLM",
+        "Zamba2ForCausalLM",
+    ]
+)
+"""Classes, by the first of `architectures`, that the engine has without LoRA adapters on any devices (as of vLLM 0.33)."""

@@ -35,6 +35,7 @@ def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterat
     yield from _topology(intent, model)
     yield from _kv_dtype(intent, model, engine)
     yield from _speculation(intent, model)
+    yield from _adapters(intent, model)
     yield from _lengths(intent)
     yield from _rope(intent, model)
     assumed = model.architecture.assumed
@@ -333,6 +334,17 @@ def _speculation(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
             "speculative.method is mtp, but the checkpoint carries no prediction layers; use ngram, or a draft model",
             "speculative.method",
             "mtp",
+        )
+
+
+def _adapters(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+    if intent.spec.adapters is not None and not model.architecture.supports_adapters:
+        yield Finding(
+            severity=Severity.ERROR,
+            reason="NoAdapters",
+            message=f"adapters are set, but the engine's {model.architecture.name} takes no LoRA adapters",
+            field="adapters",
+            remedy="leave them out, and serve a checkpoint with the adapter merged into its weights",
         )
 
 
