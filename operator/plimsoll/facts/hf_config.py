@@ -65,7 +65,7 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         vision=vision,
         mtp_layers=_mtp_layers(fields),
         attention_bias=_attention_bias(fields),
-        supports_pipeline=fields.model_type not in WITHOUT_PIPELINE,
+        supports_pipeline=WITHOUT_PIPELINE.isdisjoint((fields.model_type, name)),
         supports_adapters=name not in WITHOUT_ADAPTERS,
         only_bfloat16=fields.model_type in ONLY_BFLOAT16,
         encoder=is_encoder(fields),

@@ -41,3 +41,11 @@ def test_encoders_are_as_large_as_published(name, millions, tokens, sharded):
 )
 def test_heads_are_known_of_encoders_that_the_engine_cuts_and_cannot_leave_whole_by_itself(name, heads):
     assert known(name).architecture.vision.heads == heads
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [("HuggingFaceTB/SmolVLM2-2.2B-Instruct", False), ("Qwen/Qwen3-VL-8B-Instruct", True)],
+)
+def test_stages_are_for_models_whose_class_has_them_whatever_their_language_model_could(name, cut):
+    assert known(name).architecture.supports_pipeline is cut

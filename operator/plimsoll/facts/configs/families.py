@@ -220,11 +220,13 @@ WITHOUT_PIPELINE = (
             "mllama_text_model",
             "phi4mm",
             "ouro",
+            "Idefics3ForConditionalGeneration",
+            "SmolVLMForConditionalGeneration",
         ]
     )
     | ENCODERS
 )
-"""Families that the engine cannot cut into pipeline stages."""
+"""Families, and classes around language models that could be, that the engine cannot cut into pipeline stages."""
 
 ONLY_BFLOAT16 = frozenset(["gemma2", "gemma3", "gemma3_text", "glm4"])
 """Families that the engine never computes in float16, as its range is too small for them: without bfloat16 it takes float32."""
