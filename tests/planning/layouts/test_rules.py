@@ -88,13 +88,7 @@ MODEL_CASES = [
     ("asked", tp(2, pipeline=2), tp(2), question(pipeline=2), "topology.pipeline asks for 2"),
     ("heads", tp(4), tp(3), question(), "32 attention heads do not divide by 3"),
     ("kv-heads", tp(4), tp(6), question(dense(heads=48, kv_heads=4)), "4 KV heads neither divide by 6"),
-    (
-        "draft-heads",
-        tp(2),
-        tp(4),
-        replace(question(), draft=dense(heads=14, kv_heads=2)),
-        "the draft's 14 attention heads do not divide by 4",
-    ),
+    ("draft-heads", tp(2), tp(4), replace(question(), draft=dense(heads=14, kv_heads=2)), "the draft's 14"),
     (
         "draft-heads",
         tp(4),
@@ -103,13 +97,7 @@ MODEL_CASES = [
         "the draft's 4 KV heads",
     ),
     ("draft-heads", tp(2), tp(4), replace(question(), draft_tensor=2), "1 rank or over all 4"),
-    (
-        "encoder-heads",
-        tp(4),
-        tp(8),
-        question(dense(vision=TOWER)),
-        "12 attention heads of an encoder do not divide by 8",
-    ),
+    ("encoder-heads", tp(4), tp(8), question(dense(vision=TOWER)), "12 attention heads of an encoder"),
     ("state-heads", tp(8), tp(16), question(architecture([MAMBA] * 2)), "24 state-space heads"),
     ("state-heads", tp(16), tp(32), question(architecture([GDN] * 2)), "16 linear-attention key heads"),
     (
@@ -126,6 +114,13 @@ MODEL_CASES = [
         tp(8, data=16, expert_parallel=True),
         question(moe()),
         "64 experts cannot be spread over 128 ranks",
+    ),
+    (
+        "experts",
+        tp(4, expert_parallel=True),
+        tp(8, expert_parallel=True),
+        question(moe(experts=60), expert_balancing=True),
+        "topology.expertBalancing moves experts only between ranks that have as many each",
     ),
     (
         "expert-width",

@@ -250,5 +250,6 @@ def _wishes(spec: LLMDeploymentSpec) -> Wishes:
         pipeline=topology.pipeline if topology.pipeline is not None else open_means,
         data=topology.data if topology.data is not None else open_means,
         expert_parallel=topology.expert_parallel,
+        expert_balancing=topology.expert_balancing is True,
         interconnect=topology.interconnect,
     )

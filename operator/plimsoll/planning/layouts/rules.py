@@ -2,14 +2,14 @@
 
 A rule is a small function of a layout and of what is asked. It returns a sentence with the figures that turn the layout down, or
 None. The first rule with a sentence names the rejection. Rules go by architecture, quantization format, link and GPU class, never by
-a model's name. `shards` has the rules about shapes of quantized shards, `readable` those about formats that a GPU cannot read.
-Memory is counted after all rules, by the ledger.
+a model's name. `heads` has the rules about heads that ranks share out, `shards` those about shapes of quantized shards, `readable` those
+about formats that a GPU cannot read. Memory is counted after all rules, by the ledger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
@@ -26,7 +26,7 @@ from plimsoll.facts.architecture import (
 )
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import Gpu, LinkKind, Vendor
-from plimsoll.planning.layouts import readable, shards
+from plimsoll.planning.layouts import heads, readable, shards
 from plimsoll.planning.layouts.layout import Layout
 
 CONTEXT_PARALLEL_FLAG: Final = "--decode-context-parallel-size"
@@ -41,6 +41,7 @@ class Wishes:
     pipeline: int | None = None
     data: int | None = None
     expert_parallel: bool | None = None
+    expert_balancing: bool = False
     interconnect: str | None = None
 
 
@@ -115,52 +116,31 @@ def asked(layout: Layout, question: Question) -> str | None:
     return None
 
 
-def heads(layout: Layout, question: Question) -> str | None:
-    for layer, _ in question.architecture.kinds:
-        mixer = layer.mixer
-        if isinstance(mixer, Attention | LatentAttention) and mixer.heads % layout.tensor:
-            return f"{mixer.heads} attention heads do not divide by {layout.tensor}"
-    return None
+def attention_heads(layout: Layout, question: Question) -> str | None:
+    return heads.uneven(question.architecture, layout.tensor)
 
 
 def kv_heads(layout: Layout, question: Question) -> str | None:
-    for layer, _ in question.architecture.kinds:
-        mixer = layer.mixer
-        if isinstance(mixer, Attention) and mixer.kv_heads % layout.tensor and layout.tensor % mixer.kv_heads:
-            return f"{mixer.kv_heads} KV heads neither divide by {layout.tensor} nor divide it, so ranks would differ"
-    return None
+    return heads.uneven_kv(question.architecture, layout.tensor)
 
 
 def draft_heads(layout: Layout, question: Question) -> str | None:
     """A draft's layers are on the model's own ranks, even where speculative.tensor asks for one."""
-    cut = question.draft_tensor
+    cut, draft = question.draft_tensor, question.draft
     if cut not in (None, 1, layout.tensor):
         return f"speculative.tensor asks for {cut}; a draft is cut over 1 rank or over all {layout.tensor}"
-    if question.draft is None:
+    if draft is None:
         return None
-    drafting = replace(question, architecture=question.draft)
-    why = heads(layout, drafting) or kv_heads(layout, drafting)
+    why = heads.uneven(draft, layout.tensor) or heads.uneven_kv(draft, layout.tensor)
     return why and f"the draft's {why}"
 
 
 def encoder_heads(layout: Layout, question: Question) -> str | None:
-    encoder = question.architecture.vision
-    for count in encoder.heads if encoder is not None and question.encoder_cut else ():
-        if count % layout.tensor:
-            return f"{count} attention heads of an encoder do not divide by {layout.tensor}"
-    return None
+    return heads.uneven_encoder(question.architecture, layout.tensor) if question.encoder_cut else None
 
 
 def state_heads(layout: Layout, question: Question) -> str | None:
-    for layer, _ in question.architecture.kinds:
-        mixer = layer.mixer
-        if isinstance(mixer, Mamba) and mixer.heads % layout.tensor:
-            return f"{mixer.heads} state-space heads do not divide by {layout.tensor}"
-        if isinstance(mixer, LinearAttention):
-            for name, count in (("key", mixer.key_heads), ("value", mixer.value_heads)):
-                if count % layout.tensor:
-                    return f"{count} linear-attention {name} heads do not divide by {layout.tensor}"
-    return None
+    return heads.uneven_states(question.architecture, layout.tensor)
 
 
 def experts(layout: Layout, question: Question) -> str | None:
@@ -173,6 +153,12 @@ def experts(layout: Layout, question: Question) -> str | None:
         return "one rank holds all experts anyway"
     if min(counts) < layout.expert_ranks:
         return f"{min(counts)} experts cannot be spread over {layout.expert_ranks} ranks"
+    uneven = next((count for count in counts if count % layout.expert_ranks), None)
+    if uneven is not None and question.wishes.expert_balancing:
+        return (
+            f"topology.expertBalancing moves experts only between ranks that have as many each, and {uneven} do not divide by "
+            f"{layout.expert_ranks}"
+        )
     return None
 
 
@@ -344,7 +330,7 @@ def pipeline_in_node(layout: Layout, question: Question, site: Site) -> str | No
 
 MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
     ("asked", asked),
-    ("heads", heads),
+    ("heads", attention_heads),
     ("kv-heads", kv_heads),
     ("draft-heads", draft_heads),
     ("encoder-heads", encoder_heads),
