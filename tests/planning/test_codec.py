@@ -53,6 +53,17 @@ def test_fields_at_their_default_are_left_out_so_that_old_values_read_like_new_o
     assert codec.encode(Outer(name="x")) == {"name": "x"}
 
 
+def test_fields_of_a_newer_version_are_passed_over_at_any_depth_where_that_is_asked_for():
+    data = codec.encode(FULL)
+    for place in (data, data["inner"], data["many"][1]):
+        place["newer"] = [{"than": "this"}]
+    assert codec.decode(Outer, data, newer=True) == FULL
+    with pytest.raises(codec.CodecError, match="newer is not known"):
+        codec.decode(Outer, data)
+    with pytest.raises(codec.CodecError, match="name is missing"):
+        codec.decode(Outer, {"newer": 1}, newer=True)
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [

@@ -60,6 +60,20 @@ def test_who_may_replace_an_image_stands_beside_what_nobody_may_change():
     assert Revision.read(plain(revision.manifest(OWNER, failed="it never started").body)) == revision
 
 
+def test_a_set_of_a_newer_release_is_read_and_given_back_as_that_wrote_it():
+    """After a rollback it still serves: it is scaled and removed as any other, and its data cannot be changed."""
+    revision = frozen(resource(), chosen=entry())
+    body = plain(revision.manifest(OWNER).body)
+    data = body["data"]
+    data["newer"] = {"said": 2.0}
+    data["entry"]["newer"] = data["entry"]["settings"]["newer"] = True
+    again = Revision.read(body)
+    assert again == revision
+    assert again.to_data() == data
+    assert workload(again, OWNER, 3) == workload(revision, OWNER, 3)
+    assert again.manifest(OWNER, failed="it died").body["data"] == data
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -68,7 +82,7 @@ def test_who_may_replace_an_image_stands_beside_what_nobody_may_change():
         {"data": {"digest": 7}},
         {"metadata": {"name": "x"}, "data": {"entry": {}, "digest": "d"}},
         {"data": {**frozen(resource(), chosen=entry()).to_data(), "workload": "DaemonSet"}},
-        {"data": {**frozen(resource(), chosen=entry()).to_data(), "entry": {"newer": 1}}},
+        {"data": {**frozen(resource(), chosen=entry()).to_data(), "entry": {"digest": "d"}}},
     ],
 )
 def test_what_is_no_set_of_ours_is_said_and_not_guessed(body):

@@ -233,6 +233,7 @@ HERE: Final[Mapping[str, Callable[[], Story]]] = {
     "a smaller setting is in use": lambda: replace(
         story(pod()), safe_retry="a start failed for memory, so fewer sequences are asked for"
     ),
+    "a set that serves cannot be read": lambda: replace(story(pod()), spared=frozenset({"aaaa"})),
     "an adapter cannot be loaded": _adapter_failed,
     "the hub told of the model": lambda: _known("hub"),
     "the spec tells of the model": lambda: _known("inline"),

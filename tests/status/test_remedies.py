@@ -36,6 +36,7 @@ def said(scene: Story, kind: str) -> str:
         ("no layout fits any GPU", names.STALLED, ("workload.contextTokens", "`plimsoll plan` lists")),
         ("no layout fits any GPU", names.PLACED, ("Stalled says",)),
         ("something is not trusted", names.PLACED, ("as Stalled",)),
+        ("a set that serves cannot be read", names.DEGRADED, ("kubectl delete", f"'{names.LABEL_SET} in (aaaa)'")),
         ("GPUs are held by others", names.RECONCILING, ("What helps: free those GPUs",)),
         ("the model is being read", names.RECONCILING, ("model.source (",)),
     ],

@@ -134,6 +134,7 @@ REASONS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "DeadlineExceeded": "A replica took longer than spec.rollout.deadlineSeconds.",
     },
     names.DEGRADED: {
+        "SetUnreadable": "A set that serves can be neither scaled nor removed, as nobody can read its ControllerRevision.",
         "FewerReplicas": "Fewer replicas serve than are wanted.",
         "SafeRetry": "A smaller setting is in use since a start failed for memory.",
         "EngineRestarts": "Engines die and start again; one that serves is told of for an hour or two.",

@@ -47,8 +47,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()[:16]
 
 
-def decode(kind: type[T], data: Any) -> T:
-    value: T = _decoder(cast(Hashable, kind))(data, kind.__name__)
+def decode(kind: type[T], data: Any, *, newer: bool = False) -> T:
+    """The value of its JSON form. With `newer` fields that are not known are passed over, as a newer version may have written them."""
+    value: T = _decoder(cast(Hashable, kind), newer)(data, kind.__name__)
     return value
 
 
@@ -141,19 +142,19 @@ def _fields(kind: type) -> Encoder:
 
 
 @cache
-def _decoder(kind: Any) -> Decoder:
+def _decoder(kind: Any, newer: bool = False) -> Decoder:
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
-        return _optional(kind)
+        return _optional(kind, newer)
     if origin is tuple:
-        return _sequence(kind)
+        return _sequence(kind, newer)
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping(kind)
+        return _mapping(kind, newer)
     if isinstance(kind, type):
         if issubclass(kind, Enum):
             return _enum(kind)
         if dataclasses.is_dataclass(kind):
-            return _dataclass(kind)
+            return _dataclass(kind, newer)
         if kind in _SCALARS:
             return _scalar(kind)
     raise CodecError(f"{kind} is no type that plans are made of")
@@ -181,18 +182,18 @@ def _enum(kind: type[Enum]) -> Decoder:
     return read
 
 
-def _optional(kind: Any) -> Decoder:
+def _optional(kind: Any, newer: bool) -> Decoder:
     inner = [option for option in typing.get_args(kind) if option is not type(None)]
     if len(inner) != 1:
         raise CodecError(f"{kind} is no type that plans are made of")
 
     def read(data: Any, place: str) -> Any:
-        return None if data is None else _decoder(inner[0])(data, place)
+        return None if data is None else _decoder(inner[0], newer)(data, place)
 
     return read
 
 
-def _sequence(kind: Any) -> Decoder:
+def _sequence(kind: Any, newer: bool) -> Decoder:
     options = typing.get_args(kind)
     fixed_length = not (len(options) == 2 and options[1] is Ellipsis)
 
@@ -200,7 +201,9 @@ def _sequence(kind: Any) -> Decoder:
         if not isinstance(data, list) or (fixed_length and len(data) != len(options)):
             raise CodecError(f"{place} is {data!r}; it must be a list")
         readers = (
-            [_decoder(option) for option in options] if fixed_length else [_decoder(options[0])] * len(data)
+            [_decoder(option, newer) for option in options]
+            if fixed_length
+            else [_decoder(options[0], newer)] * len(data)
         )
         return tuple(
             reader(item, f"{place}[{index}]")
@@ -210,7 +213,7 @@ def _sequence(kind: Any) -> Decoder:
     return read
 
 
-def _mapping(kind: Any) -> Decoder:
+def _mapping(kind: Any, newer: bool) -> Decoder:
     key, value = typing.get_args(kind)
     if key is not str:
         raise CodecError(f"{kind} has no canonical form: keys must be strings")
@@ -218,24 +221,30 @@ def _mapping(kind: Any) -> Decoder:
     def read(data: Any, place: str) -> Any:
         if not isinstance(data, dict):
             raise CodecError(f"{place} is {data!r}; it must be an object")
-        reader = _decoder(value)
+        reader = _decoder(value, newer)
         return {name: reader(item, f"{place}.{name}") for name, item in data.items()}
 
     return read
 
 
-def _dataclass(kind: type) -> Decoder:
+def _dataclass(kind: type, newer: bool) -> Decoder:
     hints = typing.get_type_hints(kind)
 
     def read(data: Any, place: str) -> Any:
         if not isinstance(data, dict):
             raise CodecError(f"{place} is {data!r}; it must be an object")
         unknown = sorted(set(data) - set(hints))
-        if unknown:
+        if unknown and not newer:
             raise CodecError(f"{place}.{unknown[0]} is not known; a newer version may have written it")
         missing = [name for name, default in _defaults(kind) if default is _REQUIRED and name not in data]
         if missing:
             raise CodecError(f"{place}.{missing[0]} is missing")
-        return kind(**{name: _decoder(hints[name])(item, f"{place}.{name}") for name, item in data.items()})
+        return kind(
+            **{
+                name: _decoder(hints[name], newer)(item, f"{place}.{name}")
+                for name, item in data.items()
+                if name in hints
+            }
+        )
 
     return read

@@ -264,6 +264,7 @@ def _story(seen: Seen, decision: Decision, applied: Applied) -> Story:
     return Story(
         deployment=deployment,
         unserved=decision.unserved,
+        spared=decision.spared,
         plan=decision.plan,
         rollout=decision.rollout,
         serving=seen.serving,

@@ -66,13 +66,17 @@ class Revision:
     It is kept in an annotation for the same reason as the admin's image."""
     unsaid: tuple[str, ...] = ()
     """What was decided but this version of the engine has no flag for, each with the reason."""
+    stored: Data | None = field(default=None, compare=False, repr=False)
+    """The data that it was read from. A newer release may have written more than is known here, and nobody may change it."""
 
     @property
     def pods_per_replica(self) -> int:
         return self.entry.pods_per_replica
 
     def to_data(self) -> dict[str, Any]:
-        """The ControllerRevision's data, without empty values."""
+        """The ControllerRevision's data: as it is stored, or of a new one without empty values."""
+        if self.stored is not None:
+            return dict(self.stored)
         everything = {
             "digest": self.digest,
             "entry": codec.encode(self.entry),
@@ -116,7 +120,8 @@ class Revision:
 
     @classmethod
     def read(cls, body: Body) -> Revision:
-        """The set of a ControllerRevision. Raises RevisionUnreadable where it is none that this release can read."""
+        """The set of a ControllerRevision. What a newer release has added to it is passed over: what serves is to be scaled and removed
+        after a rollback too. Raises RevisionUnreadable where it is none that this release can read."""
         metadata = body.get("metadata") or {}
         said = metadata.get("annotations") or {}
         name = str(metadata.get("name", ""))
@@ -125,7 +130,7 @@ class Revision:
             return cls(
                 name=name,
                 digest=_text(data, "digest"),
-                entry=codec.decode(PlanSet, data["entry"]),
+                entry=codec.decode(PlanSet, data["entry"], newer=True),
                 workload=Workload(data["workload"]),
                 image=_text(data, "image"),
                 engine_version=_text(data, "engineVersion"),
@@ -141,6 +146,7 @@ class Revision:
                 admins_image=said.get(names.ANNOTATION_ADMINS_IMAGE, ""),
                 group_restarts=said.get(names.ANNOTATION_GROUP_RESTARTS, RECREATED),
                 unsaid=tuple(data.get("unsaid", ())),
+                stored=data,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RevisionUnreadable(

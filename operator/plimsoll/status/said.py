@@ -101,7 +101,9 @@ def _degraded(story: Story) -> Iterator[Told]:
     dying = next(iter(trouble_of(pod for pod in again if not is_over(pod, story.now))), None)
     if story.plan is None or story.rollout is None:
         return
-    if 0 < story.ready < story.wanted:
+    if story.spared:
+        yield Told(names.DEGRADED, "True", "SetUnreadable", _spared(story))
+    elif 0 < story.ready < story.wanted:
         answer = f"{story.ready} of {story.wanted} replicas answer"
         why = "Stalled says why" if any(stalled(story)) else why_not_ready(story)[1]
         yield Told(names.DEGRADED, "True", "FewerReplicas", f"{answer}: {why}")
@@ -118,6 +120,15 @@ def _degraded(story: Story) -> Iterator[Told]:
         message = "nothing is missing of what serves" if serves else "no replica serves, as Ready says"
         untold = f"; the engine was not told {', '.join(story.unsaid)}" if story.unsaid else ""
         yield Told(names.DEGRADED, "False", "Healthy", message + untold)
+
+
+def _spared(story: Story) -> str:
+    which = ", ".join(sorted(story.spared))
+    kinds, namespace = "deployments,statefulsets", story.deployment.namespace
+    return (
+        f"{which}: a set that serves is neither scaled nor removed, as its ControllerRevision is gone or of a release that wrote it in another "
+        f"form: go back to that release, or end it: kubectl delete {kinds} -n {namespace} -l '{names.LABEL_SET} in ({which})'"
+    )
 
 
 def _model_facts(story: Story) -> Iterator[Told]:

@@ -48,6 +48,8 @@ class Story:
     entries: Mapping[str, PlanSet] = field(default_factory=dict)
     """The plan's entry of each set by the set's name, also of older sets that are not gone yet."""
     troubles: tuple[Trouble, ...] = ()
+    spared: frozenset[str] = frozenset()
+    """Labels of sets that nobody ends, as nobody can read what they are."""
     unserved: tuple[Problem, ...] = ()
     """What was asked for and cannot be made, mostly since the cluster does not serve its kind."""
     unsaid: tuple[str, ...] = ()
