@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,9 @@ _PASSING = frozenset({401, 408, 409, 410, 425, 429})
 may not be known everywhere yet."""
 _UNDECLARED = "field not declared in schema"
 """How the server refuses a server-side apply of a field that the kind does not have. It says so with status 500, each time again."""
+
+Field = tuple[str, ...]
+"""The names on the way to a field; that of a list's items is one for all of them."""
 
 
 class KubeError(Exception):
@@ -85,6 +89,12 @@ def refusal(status: int, body: Mapping[str, Any], *, retry_after: float | None =
     if status >= 500 and _UNDECLARED in str(body.get("message")):
         kind = Invalid
     return kind(status, body, retry_after=retry_after)
+
+
+def undeclared(error: Refused) -> frozenset[Field]:
+    """The fields that the kind does not have, of those that were applied."""
+    named = re.findall(rf"(\.\S+): {_UNDECLARED}", error.message)
+    return frozenset(tuple(re.sub(r"\[[^\]]*\]", "", path).strip(".").split(".")) for path in named)
 
 
 def is_another(error: KubeError) -> bool:

@@ -158,11 +158,15 @@ def lease(holder: str = "pod-a", renewed: str = RENEWED) -> Object:
     }
 
 
-def old_crd() -> Object:
+def old_crd(*lacks: str) -> Object:
+    """One that lacks a field; without its names two of the spec."""
     found = deepcopy(custom_resource_definition())
     schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    del schema["properties"]["spec"]["properties"]["slo"]
-    del schema["properties"]["spec"]["properties"]["model"]["properties"]["revision"]
+    for *way, last in [lacks] if lacks else [("spec", "slo"), ("spec", "model", "revision")]:
+        at = schema["properties"]
+        for name in way:
+            at = at[name]["properties"]
+        del at[last]
     return found
 
 

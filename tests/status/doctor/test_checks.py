@@ -48,6 +48,9 @@ SICK: dict[str, tuple[Object, str, str, str]] = {
     # what is seen: (other than healthy, reason, part of the message, part of the cure)
     "no CRD": ({"crds": (), "deployments": ()}, "NoCRD", "knows no LLMDeployments", "plimsoll crd | kubectl apply"),
     "an older CRD": ({"crds": (old_crd(),)}, "OldCRD", "spec.model.revision, spec.slo", "plimsoll crd"),
+    "an older CRD of the status": (
+        {"crds": (old_crd("status", "ramp"),)}, "OldCRD", "status.ramp: the API server drops such fields of a spec without a word, and the operator leaves", "plimsoll crd",
+    ),
     "no operator": (
         {"leases": (), "deployments": (deployment() | {"status": {}},)}, "NoOperator", "team/chat", "image.repository=REGISTRY/plimsoll",
     ),

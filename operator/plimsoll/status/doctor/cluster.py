@@ -22,7 +22,7 @@ PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def crd(examined: Examined) -> Iterator[Found]:
-    """Checks that the CRD is there and has every field that this program knows, as the API server silently drops all others."""
+    """Checks that the CRD is there and has every field that this program knows, as no other can be set or told."""
     if examined.blind("crds"):
         return
     kind = f"CustomResourceDefinition {names.CRD_NAME}"
@@ -32,8 +32,8 @@ def crd(examined: Examined) -> Iterator[Found]:
         return
     lacks = sorted(_lacking(_schema(custom_resource_definition()), _schema(examined.crds[0]), ""))
     if lacks:
-        said = f"it lacks {_some(lacks)}: the API server drops such fields without a word"
-        message = f"the CRD is older than this program, {said}"
+        lost = "the API server drops such fields of a spec without a word, and the operator leaves those of a status out"
+        message = f"the CRD is older than this program, it lacks {_some(lacks)}: {lost}"
         yield Found(severity="warning", about=kind, reason="OldCRD", message=message, remedy=BRINGS_CRD)
 
 
