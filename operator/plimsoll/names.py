@@ -56,6 +56,8 @@ ANNOTATION_TICKET: Final = f"{GROUP}/ticket"
 """On a pod that reads a model: the name of this reading."""
 ANNOTATION_ATTEMPT: Final = f"{GROUP}/attempt"
 """On a pod that reads a model: which attempt at this reading it is, counted from 1."""
+ANNOTATION_WATCHES: Final = f"{GROUP}/watches"
+"""On the Lease: which namespaces its holder watches, in words."""
 ANNOTATION_UNTIL_READY: Final = f"{GROUP}/until-ready"
 """On a pod that has the annotations STAY only while it loads: the operator removes this and those once the pod is ready."""
 STAY: Final = {

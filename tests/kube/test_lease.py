@@ -77,11 +77,11 @@ class Server:
 class Contender:
     """One process; its clock is off, and it may be stopped, as by SIGSTOP: its time goes on and it does not."""
 
-    def __init__(self, server: Server, name: str, *, skew: float = 0.0) -> None:
+    def __init__(self, server: Server, name: str, *, skew: float = 0.0, watches: str = "") -> None:
         self.stopped_until = 0.0
         pace = Pace(now=lambda: self.time() + skew, sleep=self._sleep, chance=lambda: 0.5)
         wall = lambda: 1_700_000_000 + self.time() + skew  # noqa: E731
-        self.lease = Lease(cast("Door", server), "plimsoll", name, pace=pace, wall=wall)
+        self.lease = Lease(cast("Door", server), "plimsoll", name, watches=watches, pace=pace, wall=wall)
         self.lost = 0
 
     @staticmethod
@@ -273,6 +273,30 @@ def test_a_lease_that_is_edited_or_deleted_under_its_holder_is_kept() -> None:
         keeps.cancel()
 
     run(does())
+
+
+@pytest.mark.parametrize("other", ["team-a", "team-b", ""], ids=["alike", "not alike", "of a release before"])
+def test_who_waits_for_one_that_watches_something_else_says_so_once(
+    other: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the second of two releases in one namespace, which share a Lease: it was ready and never acted."""
+
+    async def does() -> None:
+        server = Server()
+        first, second = Contender(server, "a", watches=other), Contender(server, "b", watches="team-a")
+        tasks = [asyncio.create_task(first.live())]
+        await asyncio.sleep(1)
+        tasks.append(asyncio.create_task(second.live()))
+        await asyncio.sleep(60)
+        assert (first.lease.held, second.lease.held) == (True, False)
+        for task in tasks:
+            task.cancel()
+
+    run(does())
+    words = "held by a, which watches team-b: until that ends this one, which watches team-a, does nothing"
+    said = [one.getMessage() for one in caplog.records if "watches" in one.getMessage()]
+    assert len(said) == (other == "team-b")
+    assert all(words in one for one in said)
 
 
 @settings(max_examples=60, deadline=None)

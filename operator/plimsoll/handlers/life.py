@@ -78,7 +78,8 @@ class Life:
                 own = await stack.enter_async_context(
                     Door(access, pace=self.pace, reads=1, writes=1, seconds=LEASE_CALL_SECONDS)
                 )
-                lease = Lease(own, options.lease_namespace, options.identity, pace=self.pace)
+                watches = ", ".join(sorted(options.namespaces)) or "all namespaces"
+                lease = Lease(own, options.lease_namespace, options.identity, watches=watches, pace=self.pace)
             may_write: Callable[[], bool] = (lambda: True) if lease is None else (lambda: lease.held)
             door = await stack.enter_async_context(Door(access, pace=self.pace, may_write=may_write))
             self.waking = waking = Waking(options, door, self.pace)

@@ -39,10 +39,12 @@ class _LeaseSeen:
     transitions: int
     seconds: float
     version: str
+    watches: str
 
 
 class Lease:
-    """The Lease, and a process that wants to hold it. `identity` is a name that no other process has ever had.
+    """The Lease, and a process that wants to hold it. `identity` is a name that no other process has ever had; `watches` says what it watches,
+    as it waits in vain for another that watches something else.
 
     It needs a door of its own, so that no other call of the operator's delays a renewal.
     """
@@ -53,6 +55,7 @@ class Lease:
         namespace: str,
         identity: str,
         *,
+        watches: str = "",
         name: str = names.LEASE,
         pace: Pace | None = None,
         wall: Callable[[], float] = time.time,
@@ -60,6 +63,7 @@ class Lease:
         self.identity = identity
         self.holder = ""
         """Who holds it, as far as was seen."""
+        self._watches = watches
         self._door = door
         self._namespace = namespace
         self._name = name
@@ -185,14 +189,23 @@ class Lease:
             transitions=int(spec.get("leaseTransitions") or 0),
             seconds=float(spec.get("leaseDurationSeconds") or DURATION_SECONDS),
             version=item["metadata"]["resourceVersion"],
+            watches=(item["metadata"].get("annotations") or {}).get(names.ANNOTATION_WATCHES) or "",
         )
         if seen != self._seen:
             self._unchanged_since = self._pace.now()
-        self._seen, self.holder = seen, seen.holder
+        before, self._seen, self.holder = self.holder, seen, seen.holder
+        if seen.holder not in ("", self.identity, before) and seen.watches not in ("", self._watches):
+            LOG.warning(
+                "the Lease %s/%s is held by %s, which watches %s: until that ends this one, which watches %s, does nothing; of two releases "
+                "each needs a namespace of its own",
+                *(self._namespace, self._name, seen.holder, seen.watches, self._watches),
+            )
         return seen
 
     def _body(self, seen: _LeaseSeen | None, *, holder: str, seconds: int) -> Object:
         metadata: Object = {"name": self._name, "namespace": self._namespace}
+        if self._watches:
+            metadata["annotations"] = {names.ANNOTATION_WATCHES: self._watches}
         now = micro_time(self._wall())
         spec: Object = {
             "holderIdentity": holder,

@@ -151,9 +151,10 @@ def storage_class(name: str = "fast", mode: str = "Immediate", *, default: bool 
     return {"metadata": {"name": name, "annotations": notes}, "volumeBindingMode": mode}
 
 
-def lease(holder: str = "pod-a", renewed: str = RENEWED) -> Object:
+def lease(holder: str = "pod-a", renewed: str = RENEWED, watches: str = "") -> Object:
+    notes = {names.ANNOTATION_WATCHES: watches} if watches else {}
     return {
-        "metadata": {"name": names.LEASE, "namespace": "plimsoll"},
+        "metadata": {"name": names.LEASE, "namespace": "plimsoll", "annotations": notes},
         "spec": {"holderIdentity": holder, "renewTime": renewed},
     }
 

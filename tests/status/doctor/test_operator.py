@@ -38,6 +38,14 @@ def test_a_deployment_that_no_acting_operator_looks_at_is_an_error_that_says_who
     assert "kubectl -n plimsoll logs -l plimsoll.dev/role=operator" in found.remedy
 
 
+def test_what_an_operator_that_acts_watches_is_told_where_it_has_said_so() -> None:
+    """Of two releases in one namespace only one acts, as they share a Lease."""
+    seen = look(deployments=(new(),), pods=(), workloads=(), leases=(lease(watches="zoo"),))
+    (found,) = diagnose(seen).found
+    assert found.message.endswith("though one acts: pod-a, which watches zoo")
+    assert "whether another release in plimsoll waits for its Lease" in found.remedy
+
+
 def test_deployments_that_nobody_looks_at_are_one_finding_that_names_each_operator_that_acts() -> None:
     """One that is silent does not act."""
     away: Object = {**lease("pod-c", LONG_AGO), "metadata": {"name": "plimsoll-operator", "namespace": "old"}}

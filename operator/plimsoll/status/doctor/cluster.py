@@ -84,11 +84,12 @@ def _down(examined: Examined, behind: list[Object]) -> Found:
 def _passed_over(examined: Examined, behind: list[Object], acting: list[Object]) -> Iterator[Found]:
     """Deployments that an operator has had the time to look at. Whoever may read no Leases does not see whether one acts."""
     if acting:
-        who = f"though one acts: {_some(sorted(str(one['spec']['holderIdentity']) for one in acting))}"
+        who = f"though one acts: {_some(sorted(map(_holder, acting)))}"
         home = metadata(acting[0]).get("namespace")
+        waits = f", or whether another release in {home} waits for its Lease (two need two namespaces)"
         more = f"the operator's log: kubectl -n {home} logs -l {names.LABEL_ROLE}={names.OPERATOR} --tail=100"
     else:
-        who = "and whether one acts could not be seen"
+        who, waits = "and whether one acts could not be seen", ""
         more = f"who acts: kubectl get lease -A --field-selector=metadata.name={names.LEASE}"
     fresh = examined.now - STALE_SECONDS
     if any(seconds(one["spec"].get("acquireTime")) >= fresh for one in acting):
@@ -102,7 +103,7 @@ def _passed_over(examined: Examined, behind: list[Object], acting: list[Object])
         yield Found(
             severity="error", about=f"{names.KIND} {_some_of(never)}", reason="NotLookedAt",
             message=f"no operator has looked at {_some_of(never)}, {who}",
-            remedy=f"see whether `namespaces` of the chart's values leave the namespace out, else {more}",
+            remedy=f"see whether `namespaces` of the chart's values leave the namespace out{waits}, else {more}",
         )  # fmt: skip
     if late:
         yield Found(
@@ -110,6 +111,12 @@ def _passed_over(examined: Examined, behind: list[Object], acting: list[Object])
             message=f"no operator has looked at the present spec of {_some_of(late)}, {who}",
             remedy=f"see {more}",
         )  # fmt: skip
+
+
+def _holder(lease: Object) -> str:
+    who = str(lease["spec"]["holderIdentity"])
+    watches = (metadata(lease).get("annotations") or {}).get(names.ANNOTATION_WATCHES)
+    return f"{who}, which watches {watches}" if watches else who
 
 
 def _written(deployment: Object) -> float:
