@@ -71,6 +71,26 @@ def test_every_kind_that_may_be_a_child_may_be_written_and_others_only_be_seen()
     assert verbs[POD.group, POD.plural] == {"create", "delete", "list", "patch", "watch"}
 
 
+def test_where_owner_references_are_checked_each_child_may_be_deleted_and_its_owner_finalized() -> None:
+    """An orphan is adopted by a change of its owner references, which is then let through only to who may delete it."""
+    made = rules()
+    given = {
+        (group, resource, verb)
+        for rule in (*made["namespaced"], *made["ownerReferences"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert {(kind.group, kind.plural, "delete") for kind in CHILDREN} <= given
+    assert (OWNER.group, f"{OWNER.plural}/finalizers", "update") in given
+    rendered = list(yaml.safe_load_all((ROOT / "tests/charts/golden/namespaced.yaml").read_text()))
+    roles = [
+        one["rules"] for one in rendered if one["kind"] == "Role" and made["namespaced"][0] in one["rules"]
+    ]
+    assert len(roles) == 2
+    assert all(rule in role for role in roles for rule in made["ownerReferences"])
+
+
 def test_no_rule_has_a_wildcard_and_none_names_secrets_or_a_way_to_more_rights() -> None:
     words = {word for each in rules().values() for rule in each for part in rule.values() for word in part}
     assert not words & {

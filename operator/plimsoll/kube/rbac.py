@@ -41,7 +41,8 @@ CHART_FILE: Final = "charts/plimsoll/files/rbac.yaml"
 
 
 def rules() -> dict[str, list[Rule]]:
-    """Rules for kinds outside namespaces (`cluster`), in each namespace that is watched (`namespaced`), and in the operator's own (`own`)."""
+    """Rules for kinds outside namespaces (`cluster`), in each namespace that is watched (`namespaced`), and in the operator's own (`own`);
+    and those for watched namespaces that are needed beside where the API server checks who may set an owner (`ownerReferences`)."""
     return {
         "cluster": [*_rules([NODE, SLICE], SEE), *_rules([CRD], SEE)],
         "namespaced": [
@@ -54,6 +55,11 @@ def rules() -> dict[str, list[Rule]]:
             *_rules([kind for kind in CHILDREN if not kind.lasts], WRITE),
             *_rules([kind for kind in CHILDREN if kind.lasts], [verb for verb in WRITE if verb != "delete"]),
             *_rules([EVENT], ("create", "patch", *SEE)),
+        ],
+        "ownerReferences": [
+            _rule(OWNER.group, [f"{OWNER.plural}/finalizers"], ["update"]),
+            # An owner may be set on what is there already only by who may delete it.
+            *_rules([kind for kind in CHILDREN if kind.lasts], ("delete",)),
         ],
         "own": [
             *_rules([LEASE], ("create", "get", "update")),
