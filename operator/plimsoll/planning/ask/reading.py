@@ -32,6 +32,7 @@ from plimsoll.planning.ask.quantize import as_served, check_deprecated
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.trust import check_trust
 from plimsoll.planning.ask.ways_in import check_ways_in
+from plimsoll.planning.ask.withdrawn import check_withdrawn
 from plimsoll.planning.ask.words import check_words
 from plimsoll.planning.pinning import digest_before, spec_digest
 from plimsoll.planning.placing.images import with_images
@@ -143,6 +144,7 @@ def read(
         *check_draft(intent, model, facts.draft),
         *check_guesses(intent, engine),
         *check_words(merged.spec, engine, config),
+        *check_withdrawn(merged.spec, model, engine),
         *context.findings,
     )
     if any(finding.severity is Severity.ERROR and finding.reason != QUERY_UNCLOSED for finding in findings):

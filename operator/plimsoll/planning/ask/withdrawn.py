@@ -1,0 +1,34 @@
+"""Models that this version of the engine knows no more, though an earlier one did: its start would end after the image and the weights came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
+from plimsoll.facts.configs.withdrawn import IN_TRANSFORMERS, NOWHERE
+from plimsoll.facts.engine_versions import release
+from plimsoll.facts.engines import EngineFacts
+from plimsoll.facts.model import ModelFacts
+from plimsoll.planning.plan import Finding, Severity
+
+
+def check_withdrawn(spec: LLMDeploymentSpec, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
+    """A finding where the engine's own class of the model is gone. An image of the user's own, or code of the model's, may bring another one."""
+    name = model.architecture.name
+    last = {**IN_TRANSFORMERS, **NOWHERE}.get(name)
+    if engine.name != "vllm" or engine.release is None or last is None or engine.release <= release(last):
+        return
+    certain = name in NOWHERE and not engine.image and not spec.model.trust_remote_code
+    instead = (
+        ""
+        if name in NOWHERE
+        else "; it tries that of Transformers, whose memory and speed are not known here"
+    )
+    yield Finding(
+        severity=Severity.ERROR if certain else Severity.WARNING,
+        reason="ModelWithdrawn",
+        message=f"{engine.name} {engine.version} has no {name} any more, {last} was the last that had it{instead}",
+        field="engine.version",
+        value=engine.version,
+        remedy=f"engine.version: {last}, or a model that newer ones know",
+    )
