@@ -109,10 +109,10 @@ def test_a_layout_is_told_and_what_is_one_is_not(layout, words):
             {"--kv-offloading-size": ["24"], "--kv-offloading-backend": ["native"]},
         ),
         (
-            {"rope": RopeScaling(kind="yarn", factor="2.0", theta=1e6)},
+            {"rope": RopeScaling(kind="yarn", factor="2.0", theta=1e3, positions=65536)},
             {
                 "--hf-overrides": [
-                    '{"rope_parameters":{"factor":2.0,"rope_theta":1000000.0,"rope_type":"yarn"}}'
+                    '{"max_position_embeddings":65536,"rope_parameters":{"factor":2.0,"rope_theta":1000.0,"rope_type":"yarn"}}'
                 ]
             },
         ),
@@ -199,10 +199,14 @@ def test_a_context_is_not_stretched_around_a_base_that_nobody_knows():
     assert [gone.flag for gone in made.unsaid] == ["--hf-overrides"]
 
 
-def test_inside_a_larger_config_the_engine_merges_so_that_no_base_is_needed():
-    found = told(rope=RopeScaling(kind="yarn", factor="2.0", nested=True))
+def test_inside_a_larger_config_the_engine_is_told_of_that_of_the_text():
+    found = told(rope=RopeScaling(kind="linear", factor="2.0", nested=True))
     assert found["--hf-overrides"] == [
-        '{"text_config":{"rope_parameters":{"factor":2.0,"rope_type":"yarn"}}}'
+        '{"text_config":{"rope_parameters":{"factor":2.0,"rope_type":"linear"}}}'
+    ]
+    found = told(rope=RopeScaling(kind="yarn", factor="2.0", positions=8192, nested=True))
+    assert found["--hf-overrides"] == [
+        '{"text_config":{"max_position_embeddings":8192,"rope_parameters":{"factor":2.0,"rope_type":"yarn"}}}'
     ]
 
 

@@ -363,13 +363,6 @@ def test_without_an_admin_s_config_what_it_would_have_to_allow_is_told_and_not_r
     assert finding(made, "NotTrusted").message.startswith("by the admin's defaults, ")
 
 
-def test_a_stretched_context_keeps_the_model_s_own_base_and_says_so_where_it_is_unknown():
-    stretched = {"longContext": {"ropeType": "yarn", "factor": "2.0"}, "workload": {"contextTokens": 200_000}}
-    made = planned(deployment(**stretched))
-    assert finding(made, "RopeBaseUnknown").field == "longContext"
-    assert made.sets[0].settings.rope.original == 131_072
-
-
 @pytest.mark.parametrize(
     ("source", "fetched"),
     [("hf://{0}", True), ("s3://bucket/{0}", True), ("pvc://claim/{0}", False), ("oci://registry.example/{0}:1", False)],

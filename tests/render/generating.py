@@ -44,7 +44,7 @@ LOAD_FORMATS = tuple(
     if isinstance(word, str)
 )
 ROPES = (
-    RopeScaling(kind="yarn", factor="2.0", original=32768, theta=1e6),
+    RopeScaling(kind="yarn", factor="4.0", original=32768, theta=1e6, positions=131_072),
     RopeScaling(kind="dynamic", factor="2.0", theta=1e6),
     RopeScaling(kind="linear", factor="4.0", nested=True),
 )
@@ -184,6 +184,9 @@ def _entry(draw: random.Random, spec: dict[str, Any], **shape: Any) -> PlanSet:
         "kv_offload_bytes": 8 * 2**30 if spec.get("memory", {}).get("kvOffload") else 0,
         "weight_offload_bytes": draw.choice([0, 0, 0, 2 * 2**30]),
     }
+    rope = settings["rope"]
+    if rope is not None and rope.positions is not None:
+        settings["max_model_len"] = rope.positions
     return entry(replicas=1, **(settings | shape))
 
 

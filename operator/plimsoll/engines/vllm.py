@@ -248,6 +248,8 @@ def _context(told: _Told) -> Iterator[Flag | Unsaid]:
         # At the top level the engine replaces the model's whole mapping, so the base must be repeated; inside text_config it merges.
         scaling["rope_theta"] = rope.theta
     overrides: dict[str, Any] = {"rope_parameters": scaling}
+    if rope.positions is not None:
+        overrides["max_position_embeddings"] = rope.positions
     if rope.nested:
         overrides = {"text_config": overrides}
     yield "--hf-overrides", _json(overrides)

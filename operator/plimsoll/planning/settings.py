@@ -44,6 +44,8 @@ class RopeScaling:
     original: int | None = None
     theta: float | None = None
     """Base of the model's own rotary positions, which an override must repeat."""
+    positions: int | None = None
+    """How far the stretched context reaches; None where the engine multiplies the model's own positions by the factor itself."""
     nested: bool = False
     """True where the language model's config is a part of a larger one (text_config)."""
 

@@ -37,7 +37,6 @@ def check_spec(intent: Intent, model: ModelFacts, engine: EngineFacts) -> Iterat
     yield from _speculation(intent, model)
     yield from _adapters(intent, model)
     yield from _lengths(intent)
-    yield from _rope(intent, model)
     assumed = model.architecture.assumed
     if assumed:
         yield Finding(
@@ -368,7 +367,8 @@ def _error(reason: str, message: str, field: str, value: str) -> Finding:
     return Finding(severity=Severity.ERROR, reason=reason, message=message, field=field, value=value)
 
 
-def _rope(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
+def check_rope(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Finding]:
+    """A finding where the engine cannot be told of a stretched context: an error where it would refuse requests that are planned for."""
     architecture = model.architecture
     if (
         intent.spec.long_context is None
@@ -377,11 +377,11 @@ def _rope(intent: Intent, model: ModelFacts) -> Iterator[Finding]:
     ):
         return
     yield Finding(
-        severity=Severity.WARNING,
+        severity=Severity.ERROR if longest > architecture.max_positions else Severity.WARNING,
         reason="RopeBaseUnknown",
         message=f"longContext must repeat the model's own rope_theta, which {model.origin} does not hold; the engine can "
         "not be told to stretch the context until it is known",
         field="longContext",
         value=intent.spec.long_context.rope_type,
-        remedy="model.architecture.config with the checkpoint's config.json, or --online",
+        remedy="model.architecture.config with the checkpoint's config.json",
     )

@@ -66,7 +66,7 @@ def base_settings(
         lora=lora_slots(spec),
         speculation=speculation(spec, task.model, task.draft),
         multimodal_items=multimodal_items(spec),
-        rope=rope_scaling(spec, architecture),
+        rope=rope_scaling(task.intent, architecture),
         kv_offload_bytes=0 if memory.kv_offload is None else parse_bytes(memory.kv_offload.size),
         weight_offload_bytes=0 if memory.cpu_offload is None else parse_bytes(memory.cpu_offload),
     )
