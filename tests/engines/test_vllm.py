@@ -199,6 +199,14 @@ def test_a_context_is_not_stretched_around_a_base_that_nobody_knows():
     assert [gone.flag for gone in made.unsaid] == ["--hf-overrides"]
 
 
+def test_a_stretched_context_keeps_what_else_the_checkpoint_says_of_its_positions():
+    own = '{"beta_fast":32,"partial_rotary_factor":0.25}'
+    found = told(rope=RopeScaling(kind="yarn", factor="2.0", theta=1e3, others=own))
+    assert found["--hf-overrides"] == [
+        '{"rope_parameters":{"beta_fast":32,"factor":2.0,"partial_rotary_factor":0.25,"rope_theta":1000.0,"rope_type":"yarn"}}'
+    ]
+
+
 def test_inside_a_larger_config_the_engine_is_told_of_that_of_the_text():
     found = told(rope=RopeScaling(kind="linear", factor="2.0", nested=True))
     assert found["--hf-overrides"] == [

@@ -346,3 +346,19 @@ def test_a_damaged_config_is_read_or_refused_with_a_sentence_and_never_breaks(da
 def test_the_base_of_rotary_positions_is_read_where_newer_and_older_configs_keep_it(said):
     assert parsed(LLAMA | said).rope_theta == 1_000_000
     assert parsed(LLAMA).rope_theta is None
+
+
+@pytest.mark.parametrize(
+    ("said", "others"),
+    [
+        ({}, None),
+        ({"partial_rotary_factor": 1.0, "rope_parameters": {"rope_type": "default", "rope_theta": 5}}, None),
+        ({"rope_parameters": {"mrope_section": [16, 24, 24], "type": "mrope"}}, '{"mrope_section":[16,24,24]}'),
+        ({"rope_scaling": {"rope_type": "longrope", "short_factor": [1.0] * 48, "mscale": 1.5}}, '{"mscale":1.5}'),
+        ({"rotary_dim": 64, "head_dim": 128}, '{"partial_rotary_factor":0.5}'),
+        ({"model_type": "glm4"}, '{"partial_rotary_factor":0.5}'),
+        ({"model_type": "glm4", "rope_parameters": {"partial_rotary_factor": 0.25}}, '{"partial_rotary_factor":0.25}'),
+    ],
+)  # fmt: skip
+def test_what_else_positions_need_is_kept_but_for_long_tables(said, others):
+    assert parsed(LLAMA | said).rope_others == others

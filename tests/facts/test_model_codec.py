@@ -37,6 +37,8 @@ BODY = json.loads(export_model(known("Qwen/Qwen3-30B-A3B")))
         json.dumps({**BODY, "architecture": {**BODY["architecture"], "vocab": -5}}),
         json.dumps({**BODY, "weights": {**BODY["weights"], "experts": -1}}),
         json.dumps({**BODY, "revision": 7}),
+        json.dumps({**BODY, "architecture": {**BODY["architecture"], "rope_others": "{"}}),
+        json.dumps({**BODY, "architecture": {**BODY["architecture"], "rope_others": "[]"}}),
     ],
 )  # fmt: skip
 def test_what_is_no_model_is_refused(text):

@@ -241,11 +241,12 @@ def _context(told: _Told) -> Iterator[Flag | Unsaid]:
         why = "the model's rope_theta is not known; model.architecture.config or the hub's config.json would say it"
         yield Unsaid(flag="--hf-overrides", why=why)
         return
-    scaling: dict[str, Any] = {"rope_type": rope.kind, "factor": float(rope.factor)}
+    # At the top level the engine replaces the model's whole mapping, so all of it must be repeated; inside text_config it merges.
+    own: dict[str, Any] = json.loads(rope.others or "{}")
+    scaling = own | {"rope_type": rope.kind, "factor": float(rope.factor)}
     if rope.original is not None:
         scaling["original_max_position_embeddings"] = rope.original
     if rope.theta is not None:
-        # At the top level the engine replaces the model's whole mapping, so the base must be repeated; inside text_config it merges.
         scaling["rope_theta"] = rope.theta
     overrides: dict[str, Any] = {"rope_parameters": scaling}
     if rope.positions is not None:

@@ -217,6 +217,10 @@ class Architecture:
     """Parameters of tables beside the vocabulary's: learned positions, token types, embeddings of each layer."""
     rope_theta: float | None = None
     """Base of the rotary positions, which must be repeated to stretch the context; None where the source does not say."""
+    rope_others: str | None = None
+    """What else must be repeated of the checkpoint's own mapping of rotary positions, as a JSON object; None where that is nothing."""
+    rope_by_layer: bool = False
+    """True where near and far layers have a mapping each, which no single one can take the place of."""
     position_table_bytes: int = 0
     """Bytes of rotary tables. They are no part of the checkpoint, but every rank holds them and the engine counts them as weights."""
     supports_pipeline: bool = True

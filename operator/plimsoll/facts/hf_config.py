@@ -18,7 +18,12 @@ from plimsoll.facts.configs.fields import ConfigError, Fields, language_model
 from plimsoll.facts.configs.kinds import layer_kinds
 from plimsoll.facts.configs.mixers import attention_layers, is_encoder
 from plimsoll.facts.configs.modules import Module, modules
-from plimsoll.facts.configs.positions import position_table_bytes, usable_positions
+from plimsoll.facts.configs.positions import (
+    position_table_bytes,
+    rope_by_layer,
+    rope_others,
+    usable_positions,
+)
 from plimsoll.facts.configs.quantization import quantization_named, read_quantization, with_expert_format
 from plimsoll.facts.configs.states import state_mixer
 from plimsoll.facts.configs.vision import vision_encoder
@@ -72,6 +77,8 @@ def parse_config(config: Mapping[str, object], *, quantization_hint: str | None 
         extra_embedding_parameters=_extra_embeddings(fields, hidden, count),
         position_table_bytes=position_table_bytes(fields, layers, dtype),
         rope_theta=_rope_theta(fields),
+        rope_others=rope_others(fields),
+        rope_by_layer=rope_by_layer(fields),
         distinct_attention=_distinct_attention(fields, count),
         assumed=tuple(dict.fromkeys(fields.assumed)),
     )

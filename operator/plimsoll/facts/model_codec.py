@@ -55,6 +55,8 @@ class ModelCodecError(ValueError):
 
 
 def digest_of(architecture: Architecture, weights: WeightBytes) -> str:
+    """A hash of all that memory and speed depend on, by which is remembered what was learned of a model."""
+    architecture = dataclasses.replace(architecture, rope_others=None, rope_by_layer=False)
     text = json.dumps(
         [_packed(architecture), _plain(_WEIGHTS, weights)], sort_keys=True, separators=(",", ":")
     )
@@ -107,6 +109,12 @@ def import_model(text: str) -> ModelFacts:
 def checked(facts: ModelFacts) -> ModelFacts:
     """The facts, once every number is one that a model can have, so that working with them neither fails nor takes for ever. Raises
     ModelCodecError otherwise."""
+    try:
+        others = json.loads(facts.architecture.rope_others or "{}")
+    except ValueError as error:
+        raise ModelCodecError(f"model facts: rope_others is no JSON: {error}") from error
+    if not isinstance(others, dict):
+        raise ModelCodecError(f"model facts: rope_others is {others!r}; it must be an object")
     parts = (*_numbers(facts.architecture, "architecture"), *_numbers(facts.weights, "weights"))
     for name, number in parts:
         least = 1 if name.startswith("architecture") and name.rpartition(".")[2] in _POSITIVE else 0

@@ -44,6 +44,8 @@ class RopeScaling:
     original: int | None = None
     theta: float | None = None
     """Base of the model's own rotary positions, which an override must repeat."""
+    others: str | None = None
+    """What else an override must repeat of the model's own rotary positions, as a JSON object."""
     positions: int | None = None
     """How far the stretched context reaches; None where the engine multiplies the model's own positions by the factor itself."""
     nested: bool = False

@@ -46,3 +46,40 @@ def test_a_context_beyond_the_model_s_own_is_not_planned_around_a_base_that_nobo
     assert finding(made, "RopeBaseUnknown").severity is severity
     assert "model.architecture.config" in finding(made, "RopeBaseUnknown").remedy
     assert "RopeBaseUnknown" not in reasons(stretched())
+
+
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [
+        ({"rope_scaling": None}, None),
+        ({"partial_rotary_factor": 0.25}, '{"partial_rotary_factor":0.25}'),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 40, "beta_fast": 32, "original_max_position_embeddings": 4096}},
+            '{"beta_fast":32}',
+        ),
+    ],
+    ids=["plain", "partly rotated", "stretched before"],
+)  # fmt: skip
+def test_the_engine_is_told_again_what_else_the_checkpoint_says_of_its_positions(own, others):
+    assert stretched(**own).sets[0].settings.rope.others == others
+
+
+@pytest.mark.parametrize("tokens", [131_072, 40_960])
+@pytest.mark.parametrize(
+    ("kind", "own", "reason", "words"),
+    [
+        ("yarn", {"rope_parameters": {"full_attention": {"rope_theta": 1e6}}, "rope_theta": 1e6}, "RopeByLayer", "near and far"),
+        ("yarn", {"model_type": "gemma3_text", "rope_local_base_freq": 10000, "sliding_window": 512}, "RopeByLayer", "near and far"),
+        ("llama3", {}, "RopeKeysUnknown", "low_freq_factor and high_freq_factor"),
+        ("longrope", {"rope_scaling": {"short_factor": [1.0] * 48}}, "RopeKeysUnknown", "short_factor and long_factor"),
+    ],
+)  # fmt: skip
+def test_a_kind_that_the_engine_could_not_be_told_whole_is_an_error(kind, own, reason, words, tokens):
+    made = stretched(kind, tokens, **own)
+    assert made.outcome is Outcome.INVALID
+    assert words in finding(made, reason).message
+
+
+def test_a_kind_whose_keys_the_checkpoint_has_is_planned():
+    own = {"rope_scaling": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}}
+    assert stretched("llama3", **own).outcome is Outcome.FITS

@@ -1,4 +1,4 @@
-"""Bytes of the position tables that every rank holds beside its weights: cosines and sines for each position.
+"""What a config says of positions, and the bytes of their tables, which every rank holds beside its weights: cosines and sines of each.
 
 They are no part of the checkpoint, yet the engine counts them as weights: 0.03 GiB for a Llama, 0.25 for a model with
 multimodal positions over 262,144 tokens, whose table is four times as long.
@@ -6,7 +6,9 @@ multimodal positions over 262,144 tokens, whose table is four times as long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from plimsoll.facts.architecture import Attention, LatentAttention, Layer, Span
 from plimsoll.facts.configs.fields import Fields
@@ -38,6 +40,43 @@ _BY_SPAN = ("gemma3", "gemma4", "modernbert", "olmo3", "mimo_v2", "gemma3n")
 
 _FROM_PADDING = frozenset(["roberta", "xlm-roberta", "camembert"])
 """Families whose positions begin after that of the padding token, so that no request can use the rows up to there."""
+
+
+_PARTLY: Final[Mapping[str, float]] = {
+    "bamba": 0.5, "glm": 0.5, "glm4": 0.5, "glm4_moe": 0.5, "gpt_neox": 0.25, "nemotron": 0.5, "persimmon": 0.5, "phi": 0.5,
+    "qwen3_next": 0.25, "stablelm": 0.25,
+}  # fmt: skip
+"""The part of each head that is rotated in families whose classes take less than the whole where the config is silent."""
+_STRETCHING: Final = frozenset(
+    ["type", "rope_type", "factor", "original_max_position_embeddings", "rope_theta"]
+)
+"""Keys that whoever stretches a context says anew, and the base, which is read by itself."""
+
+
+_LONGEST_LIST: Final = 8
+
+
+def rope_others(fields: Fields) -> str | None:
+    """What the engine must be told again of the model's own mapping when another takes its place."""
+    own = fields.within("rope_parameters", "rope_scaling")
+    others = {key: value for key, value in own.raw.items() if key not in _STRETCHING and _is_short(value)}
+    share = _stated_share(fields, own)
+    if share is None and (rotated := fields.integer("rotary_dim", least=1)) is not None:
+        share = rotated / (fields.integer("head_dim", least=1) or rotated)
+    share = _PARTLY.get(fields.model_type) if share is None else share
+    if share is not None and share < 1:
+        others["partial_rotary_factor"] = share
+    return json.dumps(others, sort_keys=True, separators=(",", ":")) if others else None
+
+
+def _is_short(value: object) -> bool:
+    """Whether it may be kept: tables of a factor for each channel would not fit into a pod's answer."""
+    return isinstance(value, str | int | float) or (isinstance(value, list) and len(value) <= _LONGEST_LIST)
+
+
+def rope_by_layer(fields: Fields) -> bool:
+    own = fields.within("rope_parameters", "rope_scaling").raw
+    return fields.model_type.startswith(_BY_SPAN) or any(isinstance(each, Mapping) for each in own.values())
 
 
 def usable_positions(fields: Fields, stated: int) -> int:
@@ -86,10 +125,15 @@ def _rotated_share(fields: Fields, scaling: Fields) -> float:
     """The part of each head that is rotated; tables of Gemma-4 have the rest as well."""
     if fields.model_type.startswith("gemma4"):
         return 1.0
-    stated = scaling.number("partial_rotary_factor")
-    if stated is None:
-        stated = fields.number("partial_rotary_factor", "rotary_pct", "rotary_percent")
+    stated = _stated_share(fields, scaling)
     return 1.0 if stated is None else min(stated, 1.0)
+
+
+def _stated_share(fields: Fields, scaling: Fields) -> float | None:
+    stated = scaling.number("partial_rotary_factor")
+    if stated is not None:
+        return stated
+    return fields.number("partial_rotary_factor", "rotary_pct", "rotary_percent", "rotary_emb_fraction")
 
 
 def _positions(fields: Fields, scaling: Fields, kind: str) -> int:

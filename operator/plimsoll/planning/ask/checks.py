@@ -365,23 +365,3 @@ def _lengths(intent: Intent) -> Iterator[Finding]:
 
 def _error(reason: str, message: str, field: str, value: str) -> Finding:
     return Finding(severity=Severity.ERROR, reason=reason, message=message, field=field, value=value)
-
-
-def check_rope(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Finding]:
-    """A finding where the engine cannot be told of a stretched context: an error where it would refuse requests that are planned for."""
-    architecture = model.architecture
-    if (
-        intent.spec.long_context is None
-        or architecture.rope_theta is not None
-        or architecture.vision is not None
-    ):
-        return
-    yield Finding(
-        severity=Severity.ERROR if longest > architecture.max_positions else Severity.WARNING,
-        reason="RopeBaseUnknown",
-        message=f"longContext must repeat the model's own rope_theta, which {model.origin} does not hold; the engine can "
-        "not be told to stretch the context until it is known",
-        field="longContext",
-        value=intent.spec.long_context.rope_type,
-        remedy="model.architecture.config with the checkpoint's config.json",
-    )

@@ -9,12 +9,11 @@ from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.architecture import Architecture, Attention, LatentAttention
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.model import ModelFacts
-from plimsoll.planning.ask.context_length import model_ceiling
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.ask.values import explained
 from plimsoll.planning.layouts.readable import SCALED_FP8
 from plimsoll.planning.plan import Origin, Value
-from plimsoll.planning.settings import LoraSlots, RopeScaling, Speculation
+from plimsoll.planning.settings import LoraSlots, Speculation
 
 FIELD: Final = "memory.kvCacheDtype"
 PACKED_LATENTS: Final = "nvfp4_ds_mla"
@@ -35,9 +34,6 @@ ADAPTER_RANK: Final = 16
 """The largest rank of adapters where the user does not say it; the engine's own default."""
 GUESSES: Final = {"ngram": 4, "draft": 4, "eagle": 3, "eagle3": 3, "mtp": 1}
 """By method: tokens that are guessed at a time where the user does not say how many."""
-MULTIPLIED: Final = frozenset(["linear", "dynamic"])
-"""Kinds of RoPE scaling for which the engine multiplies the model's positions by the factor. For yarn vLLM 0.32 no longer does (older
-versions multiply the original ones, whatever the model's are said to be), and for the others none does."""
 SPECULATION_METHODS: Final = {"draft": "draft_model"}
 
 
@@ -161,20 +157,6 @@ def cache_bytes_per_token(architecture: Architecture) -> int:
         elif isinstance(mixer, LatentAttention):
             total += (mixer.kv_lora_rank + mixer.qk_rope_head_dim) * architecture.dtype.bytes
     return int(total)
-
-
-def rope_scaling(intent: Intent, architecture: Architecture) -> RopeScaling | None:
-    wish = intent.spec.long_context
-    if wish is None:
-        return None
-    return RopeScaling(
-        kind=wish.rope_type,
-        factor=wish.factor,
-        original=wish.original_tokens if wish.original_tokens is not None else architecture.max_positions,
-        theta=architecture.rope_theta,
-        positions=None if wish.rope_type in MULTIPLIED else model_ceiling(architecture, intent),
-        nested=architecture.vision is not None,
-    )
 
 
 def multimodal_items(spec: LLMDeploymentSpec) -> int | None:

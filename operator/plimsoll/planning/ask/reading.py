@@ -19,7 +19,6 @@ from plimsoll.planning.ask.checks import (
     check_held,
     check_products,
     check_query,
-    check_rope,
     check_sleep,
     check_spec,
     check_step,
@@ -30,6 +29,7 @@ from plimsoll.planning.ask.context_length import context_length
 from plimsoll.planning.ask.guesses import check_draft, check_guesses
 from plimsoll.planning.ask.intent import Intent, Source, SourceOf, pooled, read_intent
 from plimsoll.planning.ask.quantize import as_served, check_deprecated
+from plimsoll.planning.ask.stretched import check_rope
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.trust import check_trust
 from plimsoll.planning.ask.ways_in import check_ways_in

@@ -10,8 +10,9 @@ from typing import Final
 
 from plimsoll.api.quantity import format_gib, parse_bytes
 from plimsoll.facts.gpus import GIB, Vendor
-from plimsoll.planning.ask.features import kv_dtype, lora_slots, multimodal_items, rope_scaling, speculation
+from plimsoll.planning.ask.features import kv_dtype, lora_slots, multimodal_items, speculation
 from plimsoll.planning.ask.guesses import tokens_each, with_guesses
+from plimsoll.planning.ask.stretched import rope_scaling
 from plimsoll.planning.ask.task import Task
 from plimsoll.planning.ask.values import as_set, explained
 from plimsoll.planning.layouts.layout import Layout
