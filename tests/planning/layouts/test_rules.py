@@ -61,6 +61,7 @@ def question(
     tensors=(1, 2, 4, 8),
     kv_dtype=None,
     release=None,
+    own_image=False,
     **wishes,
 ):
     return Question(
@@ -72,6 +73,7 @@ def question(
         tensors=tensors,
         kv_dtype=kv_dtype,
         release=release,
+        own_image=own_image,
     )
 
 
@@ -176,6 +178,25 @@ SITE_CASES = [
         "need compute capability 8.0; V100-SXM-16GB has 7.0",
     ),
     ("weight-format", tp(1), question(dense(quantization=NVFP4)), site(), site("MI300X"), "NVIDIA"),
+    (
+        "engine-kernels",
+        tp(1),
+        question(),
+        site("T4-16GB"),
+        site("V100-SXM-16GB"),
+        "capability 7.5 on; V100-SXM-16GB has 7.0",
+    ),
+    (
+        "engine-kernels",
+        tp(1),
+        question(release=Version(0, 20)),
+        site(),
+        site("V100-PCIe-32GB"),
+        "version before 0.20.0",
+    ),
+    ("engine-kernels", tp(1), question(release=Version(0, 19)), site("V100-SXM-16GB"), None, None),
+    ("engine-kernels", tp(1), question(own_image=True), site("V100-SXM-16GB"), None, None),
+    ("engine-kernels", tp(1), question(), site("MI300X"), None, None),
     *(
         (
             "cache-format",

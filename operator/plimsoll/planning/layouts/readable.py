@@ -1,4 +1,4 @@
-"""Formats of weights and of the cache that no kernel of the engine can read on a given GPU."""
+"""GPUs for which the engine has no kernels, and formats of weights and of the cache that none of its kernels can read on a given GPU."""
 
 from __future__ import annotations
 
@@ -35,6 +35,22 @@ _LEAST_CAPABILITY: Final = {
     Dtype.INT4: (7, 0),
     Dtype.INT8: (7, 5),
 }
+
+
+_WITHOUT_VOLTA: Final = Version(0, 20)
+"""From here the engine's images are built with CUDA 13, which makes no code for GPUs before Turing."""
+_FIRST_TURING: Final = (7, 5)
+
+
+def unrun(release: Version | None, gpu: Gpu) -> str | None:
+    """Why nothing of the engine's own image runs on the GPU, or None."""
+    level = _compute_capability(gpu)
+    if level is None or level >= _FIRST_TURING or (release is not None and release < _WITHOUT_VOLTA):
+        return None
+    return (
+        f"the engine's image has kernels from compute capability 7.5 on; {gpu.name} has {gpu.compute} (take an engine.version before "
+        f"{_WITHOUT_VOLTA}, or an engine.image that is built for it)"
+    )
 
 
 def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:

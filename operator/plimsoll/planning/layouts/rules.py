@@ -86,6 +86,8 @@ class Question:
     """The engine's word for the cache format that the user asks for or that the checkpoint has scales for; None is the model's own dtype."""
     release: Version | None = None
     """The engine's release; None where its version names none, which then counts as a new one."""
+    own_image: bool = False
+    """Whether the user brings an image of their own, which may be built for other GPUs."""
     head_in_stages: bool = True
     """Whether the engine's version can run the head that guesses tokens beside pipeline stages."""
     encoder_cut: bool = True
@@ -312,6 +314,11 @@ def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
     return unread or (readable.widened(question.architecture, site.gpu) if question.generates else None)
 
 
+def engine_kernels(layout: Layout, question: Question, site: Site) -> str | None:
+    del layout
+    return None if question.own_image else readable.unrun(question.release, site.gpu)
+
+
 def cache_format(layout: Layout, question: Question, site: Site) -> str | None:
     del layout
     return readable.unread_cache(question.architecture, question.kv_dtype, question.release, site.gpu)
@@ -347,6 +354,7 @@ MODEL_RULES: Final[tuple[tuple[str, ModelRule], ...]] = (
 FORMAT_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
     ("weight-format", weight_format),
     ("cache-format", cache_format),
+    ("engine-kernels", engine_kernels),
 )
 """Rules that the GPU alone decides, wherever it is and however the model is cut."""
 PLACE_RULES: Final[tuple[tuple[str, SiteRule], ...]] = (
