@@ -39,6 +39,7 @@ TOWER = VisionEncoder(parameters=10**9, hidden=1536, layers=24, max_item_tokens=
 FP8_BLOCK = Quantization(method="fp8", weights=Dtype.FP8, activations=Dtype.FP8, block=(128, 128))
 AWQ = Quantization(method="awq", weights=Dtype.INT4, group_size=128)
 GPTQ_ACT = Quantization(method="gptq", weights=Dtype.INT4, group_size=128, act_order=True)
+MXFP4 = Quantization(method="mxfp4", weights=Dtype.MXFP4)
 NVFP4 = Quantization(method="modelopt_fp4", weights=Dtype.NVFP4, activations=Dtype.NVFP4, group_size=16)
 
 
@@ -169,34 +170,45 @@ MODEL_CASES = [
     ("marlin-shard", tp(1), tp(2), question(dense(ffn=320, quantization=GPTQ_ACT)), "320/2 = 160"),
 ]
 SITE_CASES = [
-    (
-        "weight-format",
-        tp(1),
-        question(dense(quantization=FP8_BLOCK)),
-        site(),
-        site("V100-SXM-16GB"),
-        "need compute capability 8.0; V100-SXM-16GB has 7.0",
+    *(
+        (
+            "weight-format",
+            tp(1),
+            question(dense(quantization=form), release=release),
+            site(right),
+            site(wrong),
+            why,
+        )
+        for form, release, right, wrong, why in (
+            (
+                FP8_BLOCK,
+                None,
+                "T4-16GB",
+                "V100-SXM-16GB",
+                "need compute capability 7.5; V100-SXM-16GB has 7.0",
+            ),
+            (FP8_BLOCK, Version(0, 28), "L4-24GB", "T4-16GB", "capability 8.0; T4"),
+            (replace(FP8_BLOCK, method="modelopt"), None, "L4-24GB", "T4-16GB", "capability 8.0; T4"),
+            (MXFP4, None, "L4-24GB", "T4-16GB", "capability 8.0; T4"),
+            (NVFP4, None, "T4-16GB", "MI300X", "NVIDIA"),
+        )
     ),
-    ("weight-format", tp(1), question(dense(quantization=NVFP4)), site(), site("MI300X"), "NVIDIA"),
-    (
-        "engine-kernels",
-        tp(1),
-        question(),
-        site("T4-16GB"),
-        site("V100-SXM-16GB"),
-        "capability 7.5 on; V100-SXM-16GB has 7.0",
+    *(
+        (
+            "engine-kernels",
+            tp(1),
+            question(release=release, own_image=own),
+            site(right),
+            wrong and site(wrong),
+            why,
+        )
+        for release, own, right, wrong, why in (
+            (None, False, "T4-16GB", "V100-SXM-16GB", "capability 7.5 on; V100-SXM-16GB has 7.0"),
+            (Version(0, 20), False, "MI300X", "V100-PCIe-32GB", "version before 0.20.0"),
+            (Version(0, 19), False, "V100-SXM-16GB", None, None),
+            (None, True, "V100-SXM-16GB", None, None),
+        )
     ),
-    (
-        "engine-kernels",
-        tp(1),
-        question(release=Version(0, 20)),
-        site(),
-        site("V100-PCIe-32GB"),
-        "version before 0.20.0",
-    ),
-    ("engine-kernels", tp(1), question(release=Version(0, 19)), site("V100-SXM-16GB"), None, None),
-    ("engine-kernels", tp(1), question(own_image=True), site("V100-SXM-16GB"), None, None),
-    ("engine-kernels", tp(1), question(), site("MI300X"), None, None),
     *(
         (
             "cache-format",

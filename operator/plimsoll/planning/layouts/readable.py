@@ -35,11 +35,11 @@ _LEAST_CAPABILITY: Final = {
     Dtype.INT4: (7, 0),
     Dtype.INT8: (7, 5),
 }
-
-
 _WITHOUT_VOLTA: Final = Version(0, 20)
 """From here the engine's images are built with CUDA 13, which makes no code for GPUs before Turing."""
 _FIRST_TURING: Final = (7, 5)
+_TURING_KNOWN: Final = Version(0, 32)
+"""From here it is known which weights in 4 and 8 bits Turing runs; some older versions ran them too."""
 
 
 def unrun(release: Version | None, gpu: Gpu) -> str | None:
@@ -53,7 +53,7 @@ def unrun(release: Version | None, gpu: Gpu) -> str | None:
     )
 
 
-def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:
+def unread_weights(quantization: Quantization | None, release: Version | None, gpu: Gpu) -> str | None:
     """Why the GPU cannot run weights of this format, or None."""
     if quantization is None:
         return None
@@ -63,11 +63,19 @@ def unread_weights(quantization: Quantization | None, gpu: Gpu) -> str | None:
         return None
     level = _compute_capability(gpu)
     needed = _LEAST_CAPABILITY.get(quantization.weights)
-    if quantization.method in ("awq", "awq_marlin"):
-        needed = (7, 5)
+    if quantization.method in ("awq", "awq_marlin") or _runs_on_turing(quantization, release):
+        needed = _FIRST_TURING
     if level is not None and needed is not None and level < needed:
         return f"{quantization.method} weights need compute capability {needed[0]}.{needed[1]}; {gpu.name} has {gpu.compute}"
     return None
+
+
+def _runs_on_turing(quantization: Quantization, release: Version | None) -> bool:
+    """Whether the kernels that widen weights as they read them, which are there for Turing too, are used for this format."""
+    if release is not None and release < _TURING_KNOWN:
+        return False
+    widened = quantization.weights is Dtype.FP8 and quantization.method in ("fp8", "compressed-tensors")
+    return widened or quantization.weights is Dtype.NVFP4
 
 
 def widened(architecture: Architecture, gpu: Gpu) -> str | None:

@@ -310,7 +310,7 @@ def interconnect(layout: Layout, question: Question, site: Site) -> str | None:
 
 def weight_format(layout: Layout, question: Question, site: Site) -> str | None:
     del layout
-    unread = readable.unread_weights(question.architecture.quantization, site.gpu)
+    unread = readable.unread_weights(question.architecture.quantization, question.release, site.gpu)
     return unread or (readable.widened(question.architecture, site.gpu) if question.generates else None)
 
 
