@@ -271,6 +271,18 @@ def test_what_its_owner_has_fixed_is_left_alone_and_another_setting_taken() -> N
     assert third.plan.sets[0].digest == first.plan.sets[0].digest
 
 
+def test_a_context_is_not_lowered_below_the_prompts_that_are_declared_and_another_setting_is_taken() -> None:
+    lengths = {"inputTokens": {"p50": 8000, "p99": 9000}, "outputTokens": {"p99": 200}}
+    seen, _, second = retried("RequestLongerThanPool", workload=lengths)
+    assert second.kept.retry is not None
+    assert second.kept.retry.field == "engine.maxSequences"
+    before = replace(second.kept.retry, field="workload.contextTokens", before="9216", after="4608")
+    kept = replace(second.kept, retry=before)
+    _, third = turned(seen, replace(second, kept=kept), SetSeen(name=lead(second), replicas=1))
+    assert third.kept.retry is None, "one that an earlier release lowered so stands no longer"
+    assert third.plan.sets[0].digest == second.plan.sets[0].digest
+
+
 def test_what_the_admin_has_set_for_the_namespace_is_fixed_too() -> None:
     fixed = {"namespace": "*", "spec": {"engine": {"maxSequences": 64}}}
     seen = replace(asked(), config=OperatorConfig.model_validate({"defaults": [fixed]}))

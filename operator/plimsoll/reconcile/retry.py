@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from plimsoll.api.defaults import Effective, effective
 from plimsoll.api.problems import SpecError
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
@@ -108,8 +110,8 @@ def planned(
     known = seen.kept.retry
     stands = known is not None and known.spec == digest and event is not Event.REQUESTED
     retry = known if stands else None if event is Event.REQUESTED else _due(seen, spec, pinned, digest)
-    if retry is not None:
-        asked = lowered(seen.deployment, retry)
+    asked = None if retry is None else lowered(seen.deployment, retry)
+    if retry is not None and asked is not None:
         try:
             less = spec_digest(effective(asked.spec, asked.namespace, seen.config).spec)
         except SpecError:
@@ -126,15 +128,18 @@ def planned(
     return made, replace(seen, kept=replace(seen.kept, retry=known if spec is None else None))
 
 
-def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment:
-    """The deployment as if its owner had asked for less."""
+def lowered(deployment: LLMDeployment, retry: Retry) -> LLMDeployment | None:
+    """The deployment as if its owner had asked for less; None where that contradicts something else that they ask for."""
     data = deployment.spec.to_dict()
     inner: dict[str, Any] = data
     *above, last = retry.field.split(".")
     for part in above:
         inner = inner.setdefault(part, {})
     inner[last] = int(retry.after) if retry.after.isdecimal() else retry.after
-    return deployment.model_copy(update={"spec": LLMDeploymentSpec.model_validate(data)})
+    try:
+        return deployment.model_copy(update={"spec": LLMDeploymentSpec.model_validate(data)})
+    except ValidationError:
+        return None
 
 
 def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest: str) -> Retry | None:
@@ -151,9 +156,12 @@ def _due(seen: Seen, spec: LLMDeploymentSpec | None, pinned: Plan | None, digest
         for field in RUNGS.get(word, ()):
             how = FIELDS[field]
             less = None if how.is_fixed(field, merged) else how.less(chosen)
-            if less is not None:
-                before, after = (f"{value}{how.unit}" for value in less)
-                return Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
+            if less is None:
+                continue
+            before, after = (f"{value}{how.unit}" for value in less)
+            retry = Retry(spec=digest, set=name, word=word, field=field, before=before, after=after)
+            if lowered(seen.deployment, retry) is not None:
+                return retry
     return None
 
 
