@@ -93,6 +93,19 @@ def test_of_lengths_that_fit_and_where_the_models_own_limit_is_told_nothing_more
     ) == {"WorkloadAboveModel"}
 
 
+def test_where_nothing_is_answered_a_prompt_may_take_all_of_the_context():
+    def told(p99):
+        return planned(
+            deployment("BAAI/bge-large-en-v1.5", workload={"inputTokens": {"p50": 200, "p99": p99}})
+        )
+
+    assert told(512).sets[0].settings.max_model_len == 512
+    assert "LengthsAboveContext" not in reasons(told(512))
+    asked = {"contextTokens": 512, "inputTokens": {"p50": 200, "p99": 513}}
+    beyond = finding(planned(deployment("BAAI/bge-large-en-v1.5", workload=asked)), "LengthsAboveContext")
+    assert "a request holds at most 512 tokens: at least one in a hundred of the prompts" in beyond.message
+
+
 @pytest.mark.parametrize("lengths", [{"p50": 4096}, {"p95": 4096}, {"p50": 100, "p95": 4096}, {"p99": 8192}])
 def test_a_context_that_most_prompts_do_not_fit_into_is_refused(lengths):
     with pytest.raises(ValueError, match="must be above inputTokens"):

@@ -115,6 +115,8 @@ def _beyond(tokens: int, intent: Intent) -> Iterator[Finding]:
     """What somebody declared that is longer than a request may be: replicas are reckoned by what fits. Presets know no model, and that they
     are cut to it is told."""
     workload = intent.spec.workload
+    # Where nothing is answered a prompt may take all of it.
+    longest, with_answer = (tokens - 1, " with its answer") if intent.generates else (tokens, "")
     prompts = ("workload.inputTokens", workload.input_tokens, "prompts is refused")
     answers = (
         "workload.outputTokens",
@@ -126,7 +128,7 @@ def _beyond(tokens: int, intent: Intent) -> Iterator[Finding]:
             continue
         declared = (("p50", length.p50), ("p95", length.p95), ("p99", length.p99))
         above = next(
-            ((name, value) for name, value in declared if value is not None and value >= tokens), None
+            ((name, value) for name, value in declared if value is not None and value > longest), None
         )
         if above is None:
             continue
@@ -134,7 +136,7 @@ def _beyond(tokens: int, intent: Intent) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.WARNING,
             reason="LengthsAboveContext",
-            message=f"{field}.{name} is {value:,}, and a request holds at most {tokens:,} tokens with its answer: at least "
+            message=f"{field}.{name} is {value:,}, and a request holds at most {tokens:,} tokens{with_answer}: at least "
             f"{_SHARE[name]} of the {fate}",
             field=field,
             value=str(value),
