@@ -82,6 +82,23 @@ def test_a_prompt_as_long_as_one_that_is_declared_is_not_refused_for_the_answer_
     assert f"requests whose prompt is longer than {room} tokens have to say max_tokens themselves" in made.err
 
 
+@pytest.mark.parametrize(
+    ("workload", "least"),
+    [
+        ("{contextTokens: 8192, inputTokens: {p50: 2500}}", 4096),
+        ("{inputTokens: {p50: 3000}, outputTokens: {p50: 300}}", 4096),
+        ("{contextTokens: 4096, inputTokens: {p95: 4000}}", 1024),
+        ("{contextTokens: 8192, inputTokens: {p99: 8000}, outputTokens: {p50: 300, p99: 3000}}", 3000),
+    ],
+    ids=["half of the prompts are known", "of both half", "a long answer", "as long as one that is declared"],
+)
+def test_no_answer_as_long_as_many_are_is_cut_for_long_prompts(tmp_path: Path, workload: str, least: int):
+    asked = tmp_path / "chat.yaml"
+    asked.write_text((EXAMPLES / "01-minimal.yaml").read_text() + f"  workload: {workload}\n")
+    (entry,) = told(str(asked))["model_list"]
+    assert entry["litellm_params"]["max_tokens"] >= least
+
+
 def test_an_adapter_is_asked_for_by_its_own_name(tmp_path: Path):
     asked = tmp_path / "chat.yaml"
     items = "[{name: law, source: hf://a/law}, {name: tax, source: hf://a/tax}]"

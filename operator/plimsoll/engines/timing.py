@@ -84,7 +84,7 @@ def wait_seconds(spec: LLMDeploymentSpec, chosen: PlanSet) -> int:
 
 
 def long_length(length: TokenPercentiles | None) -> int | None:
-    """Tokens of a long prompt or answer by what is declared; None where nothing is."""
+    """Tokens of a long answer by what is declared; None where nothing is."""
     if length is None:
         return None
     return length.p99 or length.p95 or (length.p50 or 0) * TAIL or None

@@ -15,7 +15,7 @@ from plimsoll.api.config import OperatorConfig
 from plimsoll.api.defaults import effective
 from plimsoll.api.v1alpha1.deployment import LLMDeployment
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
-from plimsoll.engines.timing import long_length, wait_seconds
+from plimsoll.engines.timing import TAIL, long_length, wait_seconds
 from plimsoll.engines.vllm import served_names
 from plimsoll.planning.plan import Plan
 from plimsoll.render.sets import owner_of
@@ -77,15 +77,19 @@ def _entry(planned: Planned, spec: LLMDeploymentSpec, name: str) -> dict[str, An
 
 def _lengths(spec: LLMDeploymentSpec, plan: Plan) -> dict[str, int]:
     """The longest prompt and answer, by the set that takes the least: the gateway does not know which set answers. It asks for the longest
-    answer wherever a request names none, and the engine refuses what does not fit beside its prompt: so long prompts are left their room."""
+    answer wherever a request names none, and the engine refuses what does not fit beside its prompt: so long prompts are left their room, as
+    far as long answers leave it."""
     context = min(one.settings.max_model_len for one in plan.sets)
-    load, prompt = plan.sets[0].load, long_length(spec.workload.input_tokens)
+    load, prompts = plan.sets[0].load, spec.workload.input_tokens
     if not load.generates:
         return {"max_input_tokens": context}
-    least = min(load.output_tokens, context // 2)
-    room = context - (prompt or min(load.input_tokens, context * (100 - LEAST_ANSWER) // 100))
-    answer = max(least, min(room, context * MOST_ANSWER // 100))
-    return {"max_input_tokens": context - least, "max_output_tokens": answer}
+    half = context // 2
+    answers = long_length(spec.workload.output_tokens) or TAIL * load.output_tokens
+    # A median says nothing of the longest prompts, and what would be guessed of them is no reason to cut answers.
+    longest = None if prompts is None else prompts.p99 or prompts.p95
+    room = context - (longest or min(load.input_tokens, context * (100 - LEAST_ANSWER) // 100))
+    answer = max(min(answers, half), min(room, context * MOST_ANSWER // 100))
+    return {"max_input_tokens": context - min(load.output_tokens, half), "max_output_tokens": answer}
 
 
 def _replicas(spec: LLMDeploymentSpec, plan: Plan) -> list[int]:
