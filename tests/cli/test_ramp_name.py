@@ -100,8 +100,11 @@ def test_a_name_is_enough(cluster: Api, engine: tuple[str, KnownServer], what: t
 def test_one_that_shows_a_certificate_is_asked_by_the_name_that_is_in_it_and_its_pods_by_address(
     cluster: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    """Which has to show the same one: a key goes with each question."""
     name = "chat.team.svc"
     tls, authority = certified(tmp_path, name)
+    (folder := tmp_path / "other").mkdir()
+    stranger, _ = certified(folder, name)
     lookup = socket.getaddrinfo
     monkeypatch.setattr(
         socket,
@@ -116,7 +119,11 @@ def test_one_that_shows_a_certificate_is_asked_by_the_name_that_is_in_it_and_its
         cluster.lists[f"{SPACE}/services"] = [service("10.0.0.1", port, "https")]
         cluster.lists[f"{SPACE}/pods"] = [pod(port)]
         ran = plimsoll("ramp", "chat", *SHORT)
+        with listening(Behaviour(metrics=lambda _: PAGE), stranger) as (other, _):
+            cluster.lists[f"{SPACE}/pods"] = [pod(urlsplit(other).port or 0)]
+            fooled = plimsoll("ramp", "chat", *SHORT)
     assert ran.code in (0, 2), ran.err
+    assert json.loads(fooled.out)["steps"][0]["engine"] is None
     data = json.loads(ran.out)
     assert data["url"] == f"https://{name}:{port}"
     assert data["steps"][0]["engine"]["kv_usage_max"] == 0.5, "from the pod's own page"

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -166,11 +167,11 @@ class Client:
 
     async def text(self, url: str) -> str:
         """Reads a page of text, such as /metrics."""
-        # A certificate is of the Service's name, and pods are asked by their addresses.
-        verified = url.startswith(self.endpoint.root)
+        # Pods are asked by their addresses, and show the certificate that is of the Service's name.
+        name = urlsplit(self.endpoint.root).hostname if _is_numeric(urlsplit(url).hostname) else None
         waits = aiohttp.ClientTimeout(total=_CONNECT_S)
         try:
-            async with self._session.get(url, timeout=waits, ssl=verified) as response:
+            async with self._session.get(url, timeout=waits, server_hostname=name) as response:
                 if response.status != 200:
                     raise EndpointError(f"{url} answers {response.status}")
                 body = await response.content.read(_LONGEST_BODY)
@@ -290,6 +291,14 @@ class _Following:
         if self._finish is None and not self._done:
             return Outcome.CUT, "the stream ended without its end"
         return Outcome.OK, None
+
+
+def _is_numeric(host: str | None) -> bool:
+    """Whether a host is an address, and no name."""
+    try:
+        return bool(ip_address(host or ""))
+    except ValueError:
+        return False
 
 
 def _why(error: Exception) -> str:
