@@ -109,6 +109,16 @@ def test_one_download_in_a_list_of_one_is_the_model_without_a_word_of_it() -> No
         inference_service(model={**model, "storageUris": [{"mountPath": PLACE}]})
 
 
+@pytest.mark.parametrize("uri", ["gs://bucket/data", "s3://bucket/data"])
+def test_a_download_that_no_word_of_the_engine_names_is_lost_and_no_model(uri: str) -> None:
+    listed = [{"uri": uri, "mountPath": "/mnt/data"}]
+    model = {"modelFormat": {"name": "huggingface"}, "storageUris": listed, "args": [f"--model_id={URI[5:]}"]}
+    imported = inference_service(model=model)
+    assert spec_of(imported)["model"]["source"] == URI
+    lost = [fate.what for fate in imported.lost]
+    assert lost == [f"spec.predictor.model.storageUris[0]: {uri} at /mnt/data"]
+
+
 def test_a_revision_behind_a_repository_is_the_models() -> None:
     imported = by_format(uri=f"{URI}:b968826d")
     assert spec_of(imported)["model"] == {"source": URI, "revision": "b968826d"}

@@ -18,7 +18,13 @@ from plimsoll.cli.importing.pods import (
 )
 from plimsoll.cli.importing.reader import Reader
 from plimsoll.cli.importing.sources import model_source
-from plimsoll.cli.importing.volumes import asked_of_kserve, kserve_place, kserve_places, read_volumes
+from plimsoll.cli.importing.volumes import (
+    asked_of_kserve,
+    kserve_place,
+    kserve_places,
+    leave_places,
+    read_volumes,
+)
 
 _FORMATS = ("huggingface", "vllm", "llm", "")
 _ROUTER = "networking says how requests reach the replicas"
@@ -35,7 +41,8 @@ def write_inference_service(draft: Draft, document: dict[str, Any]) -> None:
     elif "containers" in predictor:
         uri = asked_of_kserve(predictor.peek("containers"))
         places = kserve_places(predictor)
-        write_pod(draft, predictor, model=uri, downloaded=(*places, *kserve_place(uri)))
+        write_pod(draft, predictor, model=uri, downloaded=(*places.values(), *kserve_place(uri)))
+        leave_places(draft, places)
     else:
         raise ImportProblem("spec.predictor: has neither model nor containers; there is no engine in it")
     predictor.leave(OWN, REASONS)
@@ -58,16 +65,18 @@ def _predictor_model(draft: Draft, predictor: Reader) -> None:
         draft.lose(f"{model.at('runtime')}: {runtime}", "its settings are not here; the engine is vLLM")
     uri = model.text("storageUri")
     volumes = read_volumes(draft, predictor, model)
-    places = (*kserve_places(model), *kserve_places(predictor))
-    mounts = (*volumes.mounts, *places, *kserve_place(uri))
+    places = kserve_places(model) | kserve_places(predictor)
+    mounts = (*volumes.mounts, *places.values(), *kserve_place(uri))
     command = read_container(model, mounts, dialect="kserve", model=None)
     if uri:
         draft.put("model.source", model_source(uri), f"{model.at('storageUri')}: {uri}")
-    elif len(places) == 1:
-        # KServe's own server serves what lies in its place where no word says another one.
-        draft.put("model.source", model_source(places[0].source or ""), f"{model.at('storageUris')}[0].uri")
     write_resources(draft, model)
     write_command(draft, command)
+    if len(places) == 1 and draft.get("model.source") is None:
+        # KServe's own server serves what lies in its place where no word says another one.
+        ((what, place),) = places.items()
+        draft.put("model.source", model_source(place.path, (place,)), what)
+    leave_places(draft, places)
     volumes.leave(draft)
     model.leave(OWN, REASONS)
     write_placement(draft, predictor)

@@ -131,17 +131,25 @@ def kserve_place(uri: str | None) -> tuple[Mount, ...]:
     return (Mount(path=_PLACE, source=uri, scratch=True),)
 
 
-def kserve_places(holder: Reader) -> tuple[Mount, ...]:
-    """All that KServe is to download, each to a place of its own, as storageUris lists it."""
-    found = []
+def kserve_places(holder: Reader) -> dict[str, Mount]:
+    """All that KServe is to download, each to a place of its own, as storageUris lists it; by how messages show it."""
+    found = {}
     for told in holder.each("storageUris"):
         uri, path = told.text("uri"), told.text("mountPath") or _PLACE
         if uri is None:
             raise ImportProblem(f"{told.at('uri')}: is missing; it says what is downloaded to {path}")
-        holder.draft.drop(f"{told.path}: {uri} at {path}", "the sources of what lies there")
         told.leave("KServe reads it alone")
-        found.append(Mount(path=path, source=uri, scratch=True))
-    return tuple(found)
+        found[f"{told.path}: {uri} at {path}"] = Mount(path=path, source=uri, scratch=True)
+    return found
+
+
+def leave_places(draft: Draft, places: Mapping[str, Mount]) -> None:
+    """Once the command is read: say what was read of what KServe downloads."""
+    for what, place in places.items():
+        if place.used:
+            draft.drop(what, "the sources of what lies there")
+        else:
+            draft.lose(what, "the engine is told of nothing that lies there")
 
 
 def without_uri(draft: Draft, command: Command) -> Command:
