@@ -10,12 +10,17 @@ def asked(networking, **more):
     return planned(deployment(networking=networking, **more))
 
 
-def ingress(path):
-    return {"ingress": {"hosts": ["llm.example"], "path": path}}
+def ingress(path, **annotations):
+    return {"ingress": {"hosts": ["llm.example"], "path": path, "annotations": annotations}}
+
+
+NGINX = {"nginx.ingress.kubernetes.io/rewrite-target": "/"}
+TRAEFIK = {"traefik.ingress.kubernetes.io/router.middlewares": "team-a-strip@kubernetescrd"}
 
 
 def test_the_path_of_an_ingress_that_the_engine_does_not_know_is_told_with_what_makes_it_known():
-    told = finding(asked(ingress("/chat")), "PathUnknownToEngine")
+    issuer = {"cert-manager.io/cluster-issuer": "letsencrypt"}
+    told = finding(asked(ingress("/chat", **issuer)), "PathUnknownToEngine")
     assert (told.severity, told.field, told.value) == (Severity.WARNING, "networking.ingress.path", "/chat")
     assert "--root-path=/chat in engine.extraArgs" in told.remedy
 
@@ -28,6 +33,8 @@ def test_the_path_of_an_ingress_that_the_engine_does_not_know_is_told_with_what_
         (ingress("/v1/chat/completions"), {}),
         (ingress("/rerank"), {}),
         (ingress("/chat"), {"engine": {"extraArgs": ["--root-path=/chat"]}}),
+        (ingress("/chat", **NGINX), {}),
+        (ingress("/chat", **TRAEFIK), {}),
         ({"gateway": {"name": "g", "path": "/chat"}}, {}),
         ({}, {}),
     ],
@@ -37,6 +44,8 @@ def test_the_path_of_an_ingress_that_the_engine_does_not_know_is_told_with_what_
         "a part of it",
         "rerank",
         "the engine is told",
+        "nginx takes it off",
+        "Traefik does",
         "a route takes it off",
         "none",
     ],

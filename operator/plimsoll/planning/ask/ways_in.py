@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from plimsoll.api.v1alpha1.networking import is_engines
 from plimsoll.planning.ask.intent import Intent
 from plimsoll.planning.plan import Finding, Severity
+
+_TAKE_OFF: Final = ("rewrite", "strip", "middlewares", "path-prefix", "transforms")
+"""In the names of annotations by which controllers of an Ingress take a prefix off, or may: nginx', HAProxy's, Kong's, Traefik's and of
+clouds."""
 
 
 def check_ways_in(intent: Intent) -> Iterator[Finding]:
@@ -19,6 +24,8 @@ def _ingress_path(intent: Intent) -> Iterator[Finding]:
     """A route of the Gateway API takes a prefix off, and an Ingress has no word for that."""
     ingress, told = intent.spec.networking.ingress, intent.spec.engine.extra_args
     if ingress is None or is_engines(ingress.path) or any(one.startswith("--root-path") for one in told):
+        return
+    if any(word in name for name in ingress.annotations for word in _TAKE_OFF):
         return
     yield Finding(
         severity=Severity.WARNING,
