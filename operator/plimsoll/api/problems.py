@@ -16,11 +16,11 @@ from plimsoll.api.passwords import without_passwords
 from plimsoll.api.spellings import SPELLINGS
 
 WHAT_HELPS: Final = ". What helps: "
+"""Between what is wrong and what would be right, where both are one text."""
 OR: Final = "; or "
 """Between several things that help."""
 INLINE: Final = "write the model's config.json into spec.model.architecture.config"
 """One of these, for a model and not for its draft."""
-"""Between what is wrong and what would be right, where both are one text."""
 SHOWN: Final = 80
 MIN_STEM: Final = 3
 """Letters by which the beginning of a field's name can be told."""
