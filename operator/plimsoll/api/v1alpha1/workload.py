@@ -42,8 +42,8 @@ class TokenPercentiles(ApiModel):
 
     @property
     def commonly(self) -> int:
-        """A length that many have: of one that is known by its p99 alone, about the median."""
-        return self.p95 or self.p50 or (self.p99 or 0) // 2
+        """A length that many have; 0 where only the p99 is known, of which nobody can say how far most stay below it."""
+        return self.p95 or self.p50 or 0
 
 
 class Workload(ApiModel):
@@ -59,13 +59,13 @@ class Workload(ApiModel):
         Rule(
             name="input-within-context",
             cel="!has(self.contextTokens) || !has(self.inputTokens) || (has(self.inputTokens.p95) ? self.inputTokens.p95 : "
-            "has(self.inputTokens.p50) ? self.inputTokens.p50 : self.inputTokens.p99 / 2) < self.contextTokens",
+            "has(self.inputTokens.p50) ? self.inputTokens.p50 : 0) < self.contextTokens",
             holds=lambda m: (
                 m.context_tokens is None
                 or m.input_tokens is None
                 or m.input_tokens.commonly < m.context_tokens
             ),
-            message="must be above inputTokens: most prompts would be refused",
+            message="contextTokens must be above inputTokens: prompts would be refused",
             field="contextTokens",
         ),
     )
