@@ -139,7 +139,8 @@ def _arguments(spec: LLMDeploymentSpec, config: OperatorConfig, flags: Collectio
             message = "the admin's trust.extraArgs does not allow it"
         else:
             continue
-        yield Problem(f"spec.engine.extraArgs[{number}]", show(name), message)
+        # Without its value, which may be a secret, also where it is in the same word.
+        yield Problem(f"spec.engine.extraArgs[{number}]", show(name.partition(" ")[0]), message)
 
 
 def _may_mean(name: str, flag: str, flags: Collection[str]) -> bool:

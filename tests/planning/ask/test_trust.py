@@ -16,6 +16,13 @@ def test_what_a_flag_is_set_to_is_not_repeated_as_it_may_be_a_key() -> None:
     assert "hunter2" not in repr(made.findings)
 
 
+def test_a_value_in_the_flags_own_word_is_not_repeated_either() -> None:
+    admin = OperatorConfig.model_validate({"trust": {"extraArgs": {"allow": ["--seed"]}}})
+    made = planned(deployment(engine={"extraArgs": ["--hf-token hunter2"]}), config=admin)
+    assert {"FlagNotApart", "NotTrusted"} <= set(reasons(made))
+    assert "hunter2" not in repr(made.findings)
+
+
 @pytest.mark.parametrize("word", ["--seed 3", "--max-model-len 8192"])
 def test_a_flag_and_its_value_are_two_words_as_no_shell_parts_them(word: str) -> None:
     flag = word.partition(" ")[0]
@@ -27,7 +34,13 @@ def test_a_flag_and_its_value_are_two_words_as_no_shell_parts_them(word: str) ->
 
 
 def test_blanks_in_a_value_are_the_values_own() -> None:
-    words = ['--override-generation-config={"stop": "a b"}', "--chat-template", "{{ messages }} -x"]
+    words = [
+        '--override-generation-config={"stop": "a b"}',
+        "--chat-template",
+        "{{ messages }} -x",
+        " ",
+        "=a b",
+    ]
     assert "FlagNotApart" not in reasons(planned(deployment(engine={"extraArgs": words})))
 
 

@@ -34,9 +34,8 @@ def check_trust(
 def _apart(spec: LLMDeploymentSpec) -> Iterator[Finding]:
     """Each entry is one word for the engine, as no shell is between: of a flag with its value in one word the engine knows nothing."""
     for number, word in enumerate(spec.engine.extra_args):
-        name = word.partition("=")[0]
-        flag, *rest = name.split(None, 1)
-        if not (flag.startswith("--") and rest):
+        flag, _, rest = word.partition("=")[0].partition(" ")
+        if not (flag.startswith("--") and rest.strip()):
             continue
         yield Finding(
             severity=Severity.ERROR,
