@@ -56,7 +56,7 @@ def test_percentiles_are_one_value_and_never_mixed() -> None:
     ("given", "field"),
     [
         ({"workload": {"preset": "chat", "inputTokens": {"p95": 8000}}}, "workload.contextTokens"),
-        ({"workload": {"preset": "chat", "inputTokens": {"p50": 4096}}}, "workload.contextTokens"),
+        ({"workload": {"preset": "chat", "inputTokens": {"p50": 4097}}}, "workload.contextTokens"),
         ({"workload": {"preset": "chat"}, "memory": {"kvCacheSize": "8Gi"}}, "memory.utilizationPercent"),
         (
             {"workload": {"preset": "chat"}, "memory": {"tenancySharePercent": 50}},

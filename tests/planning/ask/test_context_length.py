@@ -99,6 +99,9 @@ def test_where_nothing_is_answered_a_prompt_may_take_all_of_the_context():
             deployment("BAAI/bge-large-en-v1.5", workload={"inputTokens": {"p50": 200, "p99": p99}})
         )
 
+    alike = {"contextTokens": 512, "inputTokens": {"p50": 512}}
+    made = planned(deployment("BAAI/bge-large-en-v1.5", workload=alike))
+    assert "LengthsAboveContext" not in reasons(made)
     assert told(512).sets[0].settings.max_model_len == 512
     assert "LengthsAboveContext" not in reasons(told(512))
     asked = {"contextTokens": 512, "inputTokens": {"p50": 200, "p99": 513}}
@@ -106,7 +109,7 @@ def test_where_nothing_is_answered_a_prompt_may_take_all_of_the_context():
     assert "a request holds at most 512 tokens: at least one in a hundred of the prompts" in beyond.message
 
 
-@pytest.mark.parametrize("lengths", [{"p50": 4096}, {"p95": 4096}, {"p50": 100, "p95": 4096}])
+@pytest.mark.parametrize("lengths", [{"p50": 4097}, {"p95": 4096}, {"p50": 100, "p95": 4096}])
 def test_a_context_that_most_prompts_do_not_fit_into_is_refused(lengths):
     with pytest.raises(ValueError, match="must be above inputTokens"):
         deployment(workload={"contextTokens": 4096, "inputTokens": lengths})

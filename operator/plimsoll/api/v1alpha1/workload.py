@@ -41,9 +41,10 @@ class TokenPercentiles(ApiModel):
     p99: Tokens | None = field("99 of 100 are at most this long.")
 
     @property
-    def commonly(self) -> int:
-        """A length that many have; 0 where only the p99 is known, of which nobody can say how far most stay below it."""
-        return self.p95 or self.p50 or 0
+    def exceeded(self) -> int:
+        """What a context must exceed. A median may be all of it, as a prompt may where nothing is answered; of a p99 alone nobody can say how
+        far most stay below it."""
+        return self.p95 or (self.p50 or 1) - 1
 
 
 class Workload(ApiModel):
@@ -59,11 +60,11 @@ class Workload(ApiModel):
         Rule(
             name="input-within-context",
             cel="!has(self.contextTokens) || !has(self.inputTokens) || (has(self.inputTokens.p95) ? self.inputTokens.p95 : "
-            "has(self.inputTokens.p50) ? self.inputTokens.p50 : 0) < self.contextTokens",
+            "has(self.inputTokens.p50) ? self.inputTokens.p50 - 1 : 0) < self.contextTokens",
             holds=lambda m: (
                 m.context_tokens is None
                 or m.input_tokens is None
-                or m.input_tokens.commonly < m.context_tokens
+                or m.input_tokens.exceeded < m.context_tokens
             ),
             message="contextTokens must be above inputTokens: prompts would be refused",
             field="contextTokens",
