@@ -8,55 +8,19 @@ from typing import Any
 import pytest
 
 from plimsoll.control.samples import Window
-from plimsoll.control.situation import Replica, ReplicaState
 from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.facts.turns import TURN_S, TURNS
 from plimsoll.simulate.compare import Comparison
-from plimsoll.simulate.policies.base import View
-from plimsoll.simulate.policies.dynamo import Dynamo
 from plimsoll.simulate.policies.heard import SPREADS, Heard
 from plimsoll.simulate.policies.knative import Kpa
 from plimsoll.simulate.policies.kubernetes import Hpa, Keda
 from plimsoll.simulate.policies.oracle import Oracle, work_of
 from plimsoll.simulate.policies.reference import Forecast, Reference
 from plimsoll.simulate.policies.registry import KINDS, SWEPT, Stage
-from plimsoll.simulate.policies.wva import Wva1, Wva2
 from tests.simulate.test_several import around, mixed
+from tests.simulate.views import INF, kv, latencies, view, wish
 from tests.simulate.worlds import SCENARIO, SLO, TIMES, joined, steady, world
-
-INF = float("inf")
-
-
-def view(
-    now: float, *seen: dict[str, Any], pending: int = 0, silent: int = 0, least: int = 1, most: int = 20
-) -> View:
-    """Ready replicas that say something, some that are silent, and some on their way."""
-    samples = {f"r{place}": PodSample(pod=f"r{place}", at=now - 5, **said) for place, said in enumerate(seen)}
-    ready = [*samples, *(f"s{place}" for place in range(silent))]
-    replicas = [Replica(id=name, state=ReplicaState.READY, since=0.0, created=0.0) for name in ready]
-    replicas += [
-        Replica(id=f"p{place}", state=ReplicaState.STARTING, since=now, created=now)
-        for place in range(pending)
-    ]
-    return View(
-        now=now,
-        replicas=tuple(replicas),
-        latest=samples,
-        arrived=tuple(samples.values()),
-        told=len(replicas),
-        least=least,
-        most=most,
-    )
-
-
-def kv(*fractions: float) -> list[dict[str, Any]]:
-    return [{"kv_fraction": each, "running": 20.0, "waiting": 0.0, "kv_tokens": 10_000} for each in fractions]
-
-
-def wish(policy, seen: View) -> int:
-    wanted = policy.decide(seen)
-    return seen.told if wanted is None else wanted.replicas
 
 
 @pytest.mark.parametrize(
@@ -161,83 +125,6 @@ def test_kpa_averages_as_long_as_it_is_told():
         for policy in (quick, slow)
     ]
     assert (min(fell[0]), min(fell[1])) == (2, 4)
-
-
-def test_wva1_takes_one_step_and_none_while_one_is_on_its_way():
-    full, idle = kv(0.79, 0.9), kv(0.2, 0.2, 0.2)
-    assert wish(Wva1(), view(60.0, *full)) == 3
-    assert Wva1().decide(view(60.0, *full, pending=1)) is None
-    assert wish(Wva1(), view(60.0, *idle)) == 2
-    assert Wva1().decide(view(60.0, *idle, pending=1)) is None
-    assert Wva1().decide(view(60.0, *kv(0.6, 0.6))) is None
-    policy = Wva1()
-    policy.decide(view(60.0, *full))
-    assert policy.decide(view(75.0, *full)) is None
-
-
-def test_wva2_sizes_its_step_from_missing_tokens():
-    crowded = [{"kv_fraction": 0.95, "kv_tokens": 10_000, "running": 10.0, "waiting": 10.0}] * 2
-    assert wish(Wva2(), view(60.0, *crowded)) == 5
-    assert wish(Wva2(), view(60.0, *kv(0.1, 0.1, 0.1))) == 2
-    assert Wva2().decide(view(60.0, *kv(0.75, 0.75))) is None
-
-
-def test_wva1_calls_a_replica_full_at_the_queue_that_it_is_told():
-    queued = [{"kv_fraction": 0.5, "waiting": 3.0}] * 2
-    assert [wish(Wva1(0.8, full), view(60.0, *queued)) for full in (4.0, 5.0, 10.0)] == [3, 3, 2]
-    less = [{"kv_fraction": 0.5, "waiting": 1.5}] * 2
-    assert [wish(Wva1(0.8, full), view(60.0, *less)) for full in (4.0, 5.0)] == [3, 2]
-
-
-def test_wva2_lets_go_below_the_gap_that_it_is_told():
-    half_full = kv(0.5, 0.5, 0.5, 0.5)
-    assert [wish(Wva2(0.85, gap), view(60.0, *half_full)) for gap in (0.05, 0.15, 0.25)] == [3, 3, 4]
-    assert [wish(Wva2(0.7, gap), view(60.0, *half_full)) for gap in (0.05, 0.15)] == [4, 4]
-
-
-def latencies(count: float, ttft: float, itl: float, finished: float) -> dict[str, Any]:
-    bounds = (0.1, 1.0, INF)
-    return {
-        "ttft": Histogram(bounds, (0.0, 0.0, count), ttft * count),
-        "itl": Histogram(bounds, (0.0, 0.0, 10 * count), itl * 10 * count),
-        "finished": finished,
-        "running": 0.0,
-        "waiting": 0.0,
-    }
-
-
-def test_dynamo_sets_a_floor_from_arrivals_and_steps_from_latency():
-    policy = Dynamo(SLO, requests_per_second=2.0)
-    for tick in range(1, 13):
-        now = 15.0 * tick
-        policy.decide(view(now, *[latencies(50.0 * tick, 1.0, 0.07, 60.0 * tick)] * 2))
-    wanted = policy.decide(view(375.0, *[latencies(2000.0, 1.0, 0.07, 1500.0)] * 2))
-    assert wanted is not None
-    assert (wanted.reason, wanted.replicas) == ("Floor", 4)
-    slow = Dynamo(SLO, requests_per_second=100.0)
-    slow.decide(view(15.0, *[latencies(50.0, 5.0, 0.07, 50.0)] * 2))
-    assert wish(slow, view(30.0, *[latencies(100.0, 5.0, 0.07, 100.0)] * 2)) == 3
-    assert slow.decide(view(45.0, *[latencies(150.0, 5.0, 0.07, 150.0)] * 2, pending=1)) is None
-    quick = Dynamo(SLO, requests_per_second=100.0, floor_every_s=15.0)
-    quick.decide(view(15.0, *[latencies(50.0, 0.1, 0.02, 50.0)] * 3))
-    assert wish(quick, view(30.0, *[latencies(100.0, 0.1, 0.02, 100.0)] * 3)) == 2
-    near = Dynamo(SLO, requests_per_second=100.0, floor_every_s=15.0)
-    near.decide(view(15.0, *[latencies(50.0, 1.8, 0.02, 50.0)] * 3))
-    assert near.decide(view(30.0, *[latencies(100.0, 1.8, 0.02, 100.0)] * 3)) is None, (
-        "within 80% of a target"
-    )
-
-
-def test_dynamo_sets_its_floor_as_often_as_it_is_told():
-    def floors(every: float) -> list[float]:
-        policy = Dynamo(SLO, requests_per_second=2.0, floor_every_s=every)
-        seen = [
-            view(15.0 * tick, *[latencies(50.0 * tick, 1.0, 0.07, 60.0 * tick)] * 2) for tick in range(1, 41)
-        ]
-        return [here.now for here in seen if (told := policy.decide(here)) and told.reason == "Floor"]
-
-    assert floors(60.0)[0] == 60.0
-    assert floors(180.0)[0] == 180.0
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ _KINDS: Final = (
         usual=0.85,
         tried=(0.85, 0.7, 0.6, 0.5, 0.4, 0.3),
         second=Second(name="gap", usual=GAP, tried=(0.05, 0.15, 0.25)),
-        make=lambda _stage, up, gap: Wva2(up, gap),
+        make=lambda stage, up, gap: Wva2(stage.scenario.limits, up, gap),
     ),
     Kind(
         name="dynamo",

@@ -1,27 +1,35 @@
 """The workload variant autoscaler's two analyzers: spare capacity with steps of one (`wva1`), and counted tokens (`wva2`).
 
-Both hold while replicas are on their way. The second sizes its step from the tokens that are missing. Both look first when
-they have run for one interval, as they would with an interval of metrics from before they began.
+The first holds while replicas are on their way. The second counts those as if they served, and sizes its steps, up and down, from
+the tokens that are missing or spare. Both look first when they have run for one interval, as they would with an interval of
+metrics from before they began. What the llm-d scheduler holds back is not among what the second counts, nor is it there.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from math import ceil
+from math import ceil, floor, inf
+from statistics import mean, median
 from typing import Final
 
+from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.policies.base import View, Wish
+from plimsoll.simulate.steps import Limits
 
 EVERY_S: Final = 60.0
 PEAK_S: Final = 60.0
+LENGTHS_S: Final = 300.0
+KV_FULL: Final = 0.80
 QUEUE_FULL: Final = 5.0
 SPARE_KV: Final = 0.10
 SPARE_QUEUE: Final = 3.0
 GAP: Final = 0.15
 """Between the share at which replicas are added and the one below which they go."""
+HELD: Final = 10
+"""Queues of which it is remembered how many tokens were in use meanwhile."""
 
 
 class Peaks:
@@ -47,7 +55,7 @@ class Wva1:
     name = "wva1"
     histograms = False
 
-    def __init__(self, kv_full: float = 0.80, queue_full: float = QUEUE_FULL) -> None:
+    def __init__(self, kv_full: float = KV_FULL, queue_full: float = QUEUE_FULL) -> None:
         self.kv_full, self.queue_full = kv_full, queue_full
         self.settings: Mapping[str, float] = {
             "kv_full": kv_full,
@@ -94,41 +102,93 @@ class Wva1:
         return kv, sum(self.queue_full - each for _, each in peaks) / len(peaks)
 
 
+class Lengths:
+    """Mean prompt and answer of the requests that each replica ended in the last five minutes."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, deque[PodSample]] = {}
+
+    def hear(self, view: View) -> None:
+        for sample in view.arrived:
+            seen = self._seen.setdefault(sample.pod, deque())
+            if seen and (sample.finished or 0.0) < (seen[-1].finished or 0.0):
+                seen.clear()  # it began anew
+            seen.append(sample)
+            while seen[0].at < view.now - LENGTHS_S:
+                seen.popleft()
+
+    def of(self, pod: str) -> tuple[float, float]:
+        new, old = self._seen[pod][-1], self._seen[pod][0]
+        return _mean(new.prompt_lengths, old.prompt_lengths), _mean(new.output_lengths, old.output_lengths)
+
+
+def _mean(new: Histogram | None, old: Histogram | None) -> float:
+    return (new.minus(old).mean or 0.0) if new is not None and old is not None else 0.0
+
+
 class Wva2:
     name = "wva2"
-    histograms = False
+    histograms = True
 
-    def __init__(self, up: float = 0.85, gap: float = GAP) -> None:
+    def __init__(self, limits: Limits, up: float = 0.85, gap: float = GAP) -> None:
+        self.limits = limits
         self.up = up
         self.down = up - gap
-        self.settings: Mapping[str, float] = {"up": up, "gap": gap, "down": self.down, "every_s": EVERY_S}
+        self.settings: Mapping[str, float] = {
+            "up": up,
+            "gap": gap,
+            "down": self.down,
+            "kv_full": KV_FULL,
+            "queue_full": QUEUE_FULL,
+            "every_s": EVERY_S,
+        }
         self._next = EVERY_S
+        self._peaks, self._lengths = Peaks(), Lengths()
+        self._held: deque[float] = deque(maxlen=HELD)
 
     def decide(self, view: View) -> Wish | None:
+        peaks = self._peaks.of(view)
+        self._lengths.hear(view)
         if view.now < self._next:
             return None
-        samples = [one for one in view.samples() if one.kv_tokens and one.kv_fraction is not None]
+        samples = [one for one in view.samples() if one.kv_tokens and one.pod in peaks]
         if not samples:
             return None
         self._next = view.now + EVERY_S
-        each = sum(one.kv_tokens or 0 for one in samples) / len(samples)
-        used = sum((one.kv_fraction or 0.0) * (one.kv_tokens or 0) for one in samples)
-        running = sum(one.running or 0.0 for one in samples)
-        waiting = sum(one.waiting or 0.0 for one in samples)
-        # A waiting request is taken to want what a running one holds.
-        demand = (used + waiting * (used / running if running else 0.0)) * len(view.ready) / len(samples)
-        supply = view.present * each
-        if demand > self.up * supply and not view.pending:
+        demand, holds = 0.0, []
+        for sample in samples:
+            kv, waiting = peaks[sample.pod]
+            tokens = sample.kv_tokens or 0
+            given, asked = self._lengths.of(sample.pod)
+            demand += kv * tokens + waiting * given
+            holds.append(min(KV_FULL * tokens, self._computes(kv * tokens, waiting, given, asked)))
+        each = median(holds)
+        short = demand / self.up - view.present * each
+        spare = len(view.ready) * each - demand / self.down
+        if short > 0:
             return Wish(
-                min(ceil(demand / (self.up * each)), view.most),
+                min(view.present + ceil(short / each), view.most),
                 "TokensShort",
-                f"{demand:,.0f} tokens wanted of {supply:,.0f}, above {self.up:.0%}",
+                f"{demand:,.0f} tokens wanted of {view.present * each:,.0f}, above {self.up:.0%}",
             )
-        fewer = max(view.least, ceil(demand / (self.down * each)) if demand else view.least)
-        if demand < self.down * supply and fewer < view.told and not view.pending:
+        if spare >= each:
             return Wish(
-                view.told - 1,
+                max(view.present - floor(spare / each), view.least, 1),
                 "TokensSpare",
-                f"{demand:,.0f} tokens wanted of {supply:,.0f}, below {self.down:.0%}",
+                f"{demand:,.0f} tokens wanted of {len(view.ready) * each:,.0f}, below {self.down:.0%}",
             )
         return None
+
+    def _computes(self, used: float, waiting: float, given: float, asked: float) -> float:
+        """Tokens that a replica is taken to have the speed for: as many as it holds while a queue says that it has no more, else as many as
+        there were then, else as follows from its settings and the lengths."""
+        if waiting >= QUEUE_FULL and used > 0:
+            self._held.append(used)
+            return used
+        if self._held:
+            return mean(self._held)
+        if asked <= 0:
+            return inf
+        limits = self.limits
+        at_once = min(limits.max_num_batched_tokens * asked / (given + asked), limits.max_num_seqs)
+        return at_once * (given + asked / 2)
