@@ -46,6 +46,8 @@ def latencies(count: float, ttft: float, itl: float, finished: float) -> dict[st
     return {
         "ttft": Histogram(bounds, (0.0, 0.0, count), ttft * count),
         "itl": Histogram(bounds, (0.0, 0.0, 10 * count), itl * 10 * count),
+        "prompt_lengths": Histogram((INF,), (finished,), 300.0 * finished),
+        "output_lengths": Histogram((INF,), (finished,), 100.0 * finished),
         "finished": finished,
         "running": 0.0,
         "waiting": 0.0,

@@ -9,7 +9,7 @@ from typing import Final
 
 from plimsoll.simulate.arrivals import Arrivals
 from plimsoll.simulate.policies.base import Policy
-from plimsoll.simulate.policies.dynamo import FLOOR_EVERY_S, Dynamo
+from plimsoll.simulate.policies.dynamo import FLOOR_EVERY_S, Dynamo, Profile
 from plimsoll.simulate.policies.knative import STABLE_S, Kpa
 from plimsoll.simulate.policies.kubernetes import DOWN_WINDOW_S, Hpa, Keda
 from plimsoll.simulate.policies.oracle import Oracle, work_of
@@ -108,6 +108,10 @@ def _plimsoll(stage: Stage, target: float, _second: float) -> Policy:
     )
 
 
+def _profile(scenario: Scenario) -> Profile:
+    return Profile(times=scenario.times, limits=scenario.limits, slo=scenario.slo)
+
+
 def _static(name: str) -> Callable[[Stage, float, float], Policy]:
     return lambda _stage, replicas, _second: Static(round(replicas), name)
 
@@ -186,9 +190,7 @@ _KINDS: Final = (
         usual=1.0,
         tried=(1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2),
         second=Second(name="floor_every_s", usual=FLOOR_EVERY_S, tried=(60, 180, 600)),
-        make=lambda stage, share, every: Dynamo(
-            stage.scenario.slo, stage.scenario.requests_per_second, share, every
-        ),
+        make=lambda stage, share, every: Dynamo(_profile(stage.scenario), share, every),
     ),
     Kind(
         name="reference",
