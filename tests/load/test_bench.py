@@ -325,6 +325,29 @@ def test_an_open_loop_says_what_it_could_not_send():
     assert any("due and not sent" in one for one in result.notes)
 
 
+def test_an_engine_that_hangs_within_answers_shows_in_the_longest_gap_and_a_note_says_it():
+    def gap(_: int) -> float:
+        return 0.1 if asyncio.get_running_loop().time() < 1020 else 1e6
+
+    result, _ = measured(Behaviour(ttft_s=0.1, gap_of=gap), ClosedLoop(4), Limits(seconds=30, drain_s=60))
+    assert result.counts.unfinished == 4
+    assert result.longest_gap_ms
+    assert result.itl_ms
+    assert result.longest_gap_ms.max == result.itl_ms.max > 65_000
+    assert any("4 of them had said nothing for up to 7" in one for one in result.notes)
+
+
+@pytest.mark.parametrize("stop_after", [20.3, 22.3], ids=["after some tokens", "after the first"])
+def test_ctrl_c_within_healthy_answers_is_no_gap(stop_after: float):
+    behaviour = Behaviour(ttft_s=1.0, gap_s=0.5)
+    result, _ = measured(behaviour, ClosedLoop(3), Limits(), stop_after=stop_after)
+    assert result.counts.unfinished == 3
+    assert result.ttft_ms
+    assert result.itl_ms
+    assert (result.itl_ms.mean, result.itl_ms.max) == (500, 500)
+    assert not any("said nothing" in one for one in result.notes)
+
+
 def test_somebody_may_watch():
     seen: list[int] = []
     measured(Behaviour(), ClosedLoop(1), Limits(requests=3), watch=lambda tally, _: seen.append(tally.sent))

@@ -75,7 +75,7 @@ class Session:
             url=self.client.endpoint.url, model=self.known.model, pattern=str(pattern), seed=workload.seed
         )
         result = tally.result(about, now=loop.time(), interrupted=stop.is_set())
-        return replace(result, notes=(*_notes(result, self.known), *clipped.notes()))
+        return replace(result, notes=(*_notes(result, tally, self.known), *clipped.notes()))
 
     def _prepare(self, ask: Ask) -> Send:
         prompt = self.prompts.text(ask)
@@ -154,7 +154,7 @@ class _Clipped:
             yield f"{self._cut} requests were longer than the {self._context:,} tokens that the server takes, and were cut"
 
 
-def _notes(result: Result, known: Known) -> Iterator[str]:
+def _notes(result: Result, tally: Tally, known: Known) -> Iterator[str]:
     """What a reader has to know to read the figures right."""
     counts, lengths = result.counts, result.lengths
     if not counts.sent:
@@ -170,7 +170,12 @@ def _notes(result: Result, known: Known) -> Iterator[str]:
             f"{lengths.tokens_per_event:g} tokens came with each event: ITL is the gap between events, TPOT between tokens"
         )
     if counts.unfinished:
-        yield f"{counts.unfinished} requests were still being answered at the end; what they showed until then counts"
+        hung = (
+            f"; {tally.silent} of them had said nothing for up to {tally.silence_s:.0f} s"
+            if tally.silent
+            else ""
+        )
+        yield f"{counts.unfinished} requests were still being answered at the end; what they showed until then counts{hung}"
     if counts.not_sent:
         yield f"{counts.not_sent} requests were due and not sent: more were in flight than this client holds"
     if counts.bad and result.ttft_ms is not None and result.ttft_ms.count < (1 - MOST_UNSEEN) * counts.sent:

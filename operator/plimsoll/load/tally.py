@@ -21,6 +21,8 @@ from plimsoll.load.slo import KEPT, Promise, Slo
 _MESSAGES: Final = 20
 """How many different messages of problems are kept."""
 _SHOWN: Final = 5
+SILENT_S: Final = 1.0
+"""Silences below this are not worth a word."""
 _LEAST_S: Final = 0.001
 """The least measured time, so that rates of a run that was interrupted at once are defined."""
 
@@ -52,6 +54,10 @@ class Tally:
         self.most_in_flight = 0
         self.ttft, self.itl, self.tpot, self.e2e = Sketch(), Sketch(), Sketch(), Sketch()
         self.longest_gap, self.late, self.lag = Sketch(), Sketch(), Sketch()
+        self.silent = 0
+        """Unfinished answers that had begun, and of which nothing more came."""
+        self.silence_s = 0.0
+        """Of these the longest."""
         self.output_tokens = 0.0
         self._input_tokens = 0
         self._answered = 0
@@ -114,8 +120,8 @@ class Tally:
         """Counts the latencies of an answer, also of one that was not completed. Returns whether it kept all targets."""
         arrivals = answer.arrivals
         gaps = [later - sooner for sooner, later in pairwise(arrivals)]
-        if answer.outcome is Outcome.TIMED_OUT and arrivals:
-            gaps.append(answer.ended - arrivals[-1])
+        if answer.outcome in (Outcome.TIMED_OUT, Outcome.UNFINISHED) and arrivals:
+            self._silence(answer, gaps)
         for gap in gaps:
             self.itl.add(gap)
         if longest := max(gaps, default=0.0):
@@ -131,6 +137,18 @@ class Tally:
         if whole is not None:
             self.e2e.add(whole)
         return self._judge(answer, first, gaps, each, whole)
+
+    def _silence(self, answer: Answer, gaps: list[float]) -> None:
+        """Counts the silence that an answer ended in as a gap. The end of a run may fall within any gap, so there it tells something only if
+        it is longer than those before; before there are any, than the first token took."""
+        silence = answer.ended - answer.arrivals[-1]
+        if answer.outcome is Outcome.UNFINISHED:
+            if silence <= max(gaps, default=answer.arrivals[0] - answer.sent):
+                return
+            if silence >= SILENT_S:
+                self.silent += 1
+                self.silence_s = max(self.silence_s, silence)
+        gaps.append(silence)
 
     def _judge(
         self, answer: Answer, first: float | None, gaps: list[float], each: float | None, whole: float | None
