@@ -176,7 +176,7 @@ def test_nothing_is_concluded_of_a_load_that_was_interrupted(capsys: pytest.Capt
     whole, nothing = capsys.readouterr().out.split("u: rising")[1:]
     assert "none up to 1 requests/s" in whole
     assert "kept up to 1 requests/s" in whole
-    assert "not known: no load was measured to its end" in nothing
+    assert "not known: no load was sent whole and measured to its end" in nothing
     assert "none up to" not in nothing
     assert "kept" not in nothing
     assert "no knee up to" not in nothing

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cli.bench import _exit_code
+from plimsoll.cli.errors import DOES_NOT_FIT
 from plimsoll.load.bench import Watch, bench, session
 from plimsoll.load.client import Api, Endpoint
 from plimsoll.load.drive import Limits
@@ -318,11 +320,16 @@ def test_the_same_seed_sends_the_same_requests_and_another_one_others():
     assert bodies(1) != bodies(2)
 
 
-def test_an_open_loop_says_what_it_could_not_send():
-    result, _ = measured(Behaviour(ttft_s=100.0), OpenLoop(10.0), Limits(seconds=10, drain_s=1, in_flight=5))
+def test_an_open_loop_says_what_it_could_not_send_and_promises_nothing_of_it():
+    limits = Limits(seconds=10, drain_s=1, in_flight=5)
+    result, _ = measured(Behaviour(ttft_s=100.0), OpenLoop(10.0), limits)
     assert result.counts.sent == 5
     assert result.counts.not_sent > 70
     assert any("due and not sent" in one for one in result.notes)
+    held, _ = measured(Behaviour(ttft_s=0.5, gap_s=0.1), OpenLoop(10.0), limits, slo="ttft=1000")
+    assert (held.promises[0].within, held.kept, _exit_code(held)) == (1.0, None, DOES_NOT_FIT)
+    missed, _ = measured(Behaviour(ttft_s=0.5, gap_s=0.1), OpenLoop(10.0), limits, slo="ttft=100")
+    assert missed.kept is False
 
 
 def test_an_engine_that_hangs_within_answers_shows_in_the_longest_gap_and_a_note_says_it():

@@ -1,6 +1,7 @@
 """Whole ramps against servers that behave in known ways, in virtual time."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -272,3 +273,25 @@ def knee(load: float | None, beyond: float, *, confirmed: bool = True) -> Knee:
 )
 def test_the_next_load(done: list[float], found: Knee | None, closed: bool, following: float | None):
     assert next_load(done, found, RampPlan(most=8, closed_loop=closed)) == following
+
+
+def test_a_load_that_the_client_cannot_hold_ends_the_ramp_and_shows_nothing_of_the_server():
+    # An answer takes a second, so 40 in flight are 40 requests a second, whatever the server could do.
+    rising = RampPlan(start=5, most=80, step_s=10, in_flight=40)
+    found, loads = ramped(Behaviour(ttft_s=0.1, gap_s=0.1), rising, slo="ttft=1000,itl=150")
+    assert loads == [5, 10, 20, 40]
+    assert (found.knee, found.keeps_targets, found.tried, _exit_code(found)) == (None, 20, 20, 0)
+    assert any("at 40 requests/s this client holds no more (40 in flight)" in one for one in found.notes)
+    first, loads = ramped(Behaviour(ttft_s=0.1, gap_s=0.1), replace(rising, start=40), slo="ttft=1000")
+    assert loads == [40]
+    assert (first.knee, first.keeps_targets, first.tried, _exit_code(first)) == (None, None, None, 2)
+
+
+def test_a_server_that_falls_behind_has_its_knee_also_where_the_client_holds_no_more():
+    rising = RampPlan(start=4, most=64, step_s=20, in_flight=50)
+    found, _ = ramped(Behaviour(ttft_s=0.1, gap_s=0.1, seats=10), rising, slo="itl=150")
+    assert found.knee is not None
+    assert found.knee.load is not None
+    assert 8 <= found.knee.load < found.knee.beyond <= 16
+    assert found.keeps_targets is not None
+    assert found.keeps_targets < 16

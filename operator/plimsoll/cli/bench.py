@@ -103,7 +103,7 @@ def bench_command(
     One of --concurrency, --rate and --trace says how much. Latencies count from when a request was due. Prompts are common
     words; two requests at the start teach how many tokens they are. Ctrl-C ends the load and prints what was measured.
     Names that vllm bench, genai-perf and guidellm have for these options are taken too. Exit code: 0 done, 2 a target
-    was missed or nothing was answered, 3 the question or the endpoint is wrong, 130 interrupted.
+    was missed, nothing was answered or not all was sent, 3 the question or the endpoint is wrong, 130 interrupted.
 
     \b
     Examples:
@@ -202,4 +202,5 @@ def _brings_lengths(pattern: Pattern) -> bool:
 def _exit_code(result: Result) -> int:
     if result.interrupted:
         return INTERRUPTED
-    return DOES_NOT_FIT if result.kept is False or not result.counts.ok else FITS
+    # Of a load that this client could not hold nobody knows whether it fits.
+    return DOES_NOT_FIT if result.kept is False or result.counts.not_sent or not result.counts.ok else FITS

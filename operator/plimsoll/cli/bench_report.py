@@ -40,7 +40,7 @@ def bench_report(result: Result) -> Iterator[RenderableType]:
         yield drawing.table(HEADS, [(f"  {row[0]}", *row[1:]) for row in rows], left=(0, 7))
     if result.promises:
         yield ""
-        yield from (_promise(one) for one in result.promises)
+        yield from (_promise(one, whole=not result.counts.not_sent) for one in result.promises)
     remarks = [("Problem", f"{one.message} ({many(one.times, 'time')})") for one in result.problems]
     remarks += [("Note", one) for one in result.notes]
     if remarks:
@@ -89,9 +89,10 @@ def _row(spread: Spread) -> tuple[str, ...]:
     return tuple(short(value) for value in figures)
 
 
-def _promise(promise: Promise) -> Text:
+def _promise(promise: Promise, *, whole: bool) -> Text:
+    """Of a load that was not sent whole none is known to be kept."""
     kept = {True: ("KEPT  ", "bold green"), False: ("MISSED", "bold red"), None: ("?     ", "bold yellow")}[
-        promise.kept
+        promise.kept if whole or not promise.kept else None
     ]
     what = "gaps" if promise.name == "itl" else "requests"
     said = (

@@ -269,4 +269,4 @@ def _exit_code(result: Ramp) -> int:
     if result.away is not None:
         return BAD_INPUT
     too_much = result.knee is not None and result.knee.load is None
-    return DOES_NOT_FIT if too_much or not result.steps else FITS
+    return DOES_NOT_FIT if too_much or result.tried is None else FITS

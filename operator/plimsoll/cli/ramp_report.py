@@ -53,7 +53,7 @@ def summary(ramp: Ramp) -> Iterator[tuple[str, str]]:
     elif ramp.tried is not None:
         yield "Knee", f"none up to {ramp.tried:g} {_unit(ramp)}"
     elif ramp.steps:
-        yield "Knee", "not known: no load was measured to its end"
+        yield "Knee", "not known: no load was sent whole and measured to its end"
     if ramp.tried is not None and any(step.result.promises for step in ramp.steps):
         kept = "at no step" if ramp.keeps_targets is None else f"up to {ramp.keeps_targets:g} {_unit(ramp)}"
         targets = ", ".join(f"{one.name} {one.target_ms:g} ms" for one in ramp.steps[0].result.promises)

@@ -17,6 +17,8 @@ from plimsoll.load.result import Result
 from plimsoll.load.slo import Slo
 
 RAMP_SCHEMA: Final = 1
+NOT_SENT: Final = 0.01
+"""Share of the requests that were due above which a step shows what this client holds, and not what a server does with its load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,11 @@ class Step:
     def tells(self) -> bool:
         """Whether anything may be concluded from it."""
         return not self.result.interrupted and self.away is None
+
+    @property
+    def held(self) -> bool:
+        """Whether this client held back a part of the load. What went ill all the same would have with the whole; what went well tells nothing."""
+        return self.result.counts.not_sent_share > NOT_SENT
 
     def point(self) -> Point:
         result = self.result
@@ -79,7 +86,7 @@ class Ramp:
     @property
     def tried(self) -> float | None:
         """The highest load of which something is concluded; None where there is none."""
-        return max((one.load for one in self.steps if one.tells), default=None)
+        return max((one.load for one in self.steps if one.tells and not one.held), default=None)
 
     @property
     def away(self) -> str | None:
@@ -153,7 +160,14 @@ def _judged_beyond(
 
 
 def knee_of(steps: Sequence[Step], *, closed_loop: bool) -> Knee | None:
-    return find_knee([one.point() for one in steps if one.tells], closed_loop=closed_loop)
+    """By the steps whose load was sent whole; beyond them by the first that went ill though it was not."""
+    ordered = sorted((one for one in steps if one.tells), key=lambda one: one.load)
+    whole = [one.point() for one in ordered if not one.held]
+    knee = find_knee(whole, closed_loop=closed_loop)
+    for point in (one.point() for one in ordered if one.held and knee is None):
+        found = find_knee([*whole, point], closed_loop=closed_loop)
+        knee = found if found is not None and found.beyond == point.load else None
+    return knee
 
 
 def _circumstances(step: Step, asked: Asked) -> Circumstances:
@@ -190,8 +204,15 @@ def _notes(
         )
     if not steps:
         yield "no request fell into a step: answers take longer than steps (--step-duration), or it was interrupted first"
-    if knee is None and whole and not lost:
-        yield f"no knee up to {whole[-1].load:g} {unit}, the most that was tried"
+    held = [one for one in whole if one.held]
+    most = max((one.load for one in whole if not one.held), default=None)
+    if knee is None and held:
+        yield (
+            f"at {held[0].load:g} {unit} this client holds no more ({held[0].result.rates.in_flight_max:,} in flight), so what the server does there "
+            "stays open: for more, run several"
+        )
+    if knee is None and most is not None and not lost:
+        yield f"no knee up to {most:g} {unit}, the most that was tried"
     if knee is not None and not knee.confirmed:
         yield "no step beyond the knee confirms it: it may be noise"
     if any(step.engine is not None and step.engine.several for step in steps):

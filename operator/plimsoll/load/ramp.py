@@ -75,7 +75,8 @@ async def ramp(
 
     while not stop.is_set():
         knee = knee_of(steps, closed_loop=rising.closed_loop)
-        load = next_load([one.load for one in steps], knee, rising, hopeless=_hopeless(steps))
+        at_its_end = _hopeless(steps) or any(one.held for one in steps)
+        load = next_load([one.load for one in steps], knee, rising, hopeless=at_its_end)
         if load is None:
             break
         if before is not None:

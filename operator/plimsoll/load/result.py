@@ -36,6 +36,11 @@ class Counts:
     def bad(self) -> int:
         return self.failed + self.cut + self.refused + self.timed_out
 
+    @property
+    def not_sent_share(self) -> float:
+        """Of all that were due."""
+        return self.not_sent / max(1, self.sent + self.not_sent)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatesSeen:
@@ -105,10 +110,11 @@ class Result:
 
     @property
     def kept(self) -> bool | None:
-        """Whether every promise was kept; None without promises, or where too little was seen to say."""
+        """Whether every promise was kept; None without promises, or where too little was seen to say, as of a load of which a part was not sent."""
         if not self.promises or any(one.kept is None for one in self.promises):
             return None
-        return all(one.kept for one in self.promises)
+        kept = all(one.kept for one in self.promises)
+        return None if kept and self.counts.not_sent else kept
 
 
 def data_of(value: Any) -> Any:
