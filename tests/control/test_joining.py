@@ -74,19 +74,40 @@ def test_what_a_pod_counted_before_its_engine_restarted_alone_is_carried_on(of_a
     assert seen(counted).arrivals_per_s == pytest.approx(10.0, rel=0.1)
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["the other ran on", "the other was started anew"])
+@pytest.mark.parametrize("of_all", [0.1, 0.5, 0.9])
+def test_what_a_pod_counted_whose_place_another_one_takes_is_carried_on(of_all: float, ended: bool) -> None:
+    """As where its node was drained: what the first one did before would be a load of thousands a second."""
+    total, back = 1e6, 240.0
+    before: dict[str, Counted] = {
+        "a": lambda s: of_all * total + 5.0 * s,
+        "b": lambda s: (1 - of_all) * total + 5.0 * s,
+    }
+    after: dict[str, Counted] = {
+        "a": lambda s: 5.0 * (s - back) if ended else of_all * total + 5.0 * (s - 90.0),
+        "c": lambda s: 5.0 * (s - back),
+    }
+    window, wholes, most = Window(), Wholes(), 0.0
+    for at in (*range(0, 150, 15), *range(int(back), 420, 15)):
+        counted = after if at >= back else before
+        window = window.add(at, wholes.of(at, samples_at(at, counted), [tuple(counted)]))
+        most = max(most, signals_of(window, now=at, live=["a"]).arrivals_per_s or 0.0)
+    assert most == pytest.approx(10.0, rel=0.1)
+
+
 Counted = Callable[[float], float]
 """Finished requests after so many seconds."""
 
 
 def seen(counted: Mapping[str, Counted]) -> Signals:
-    window, wholes, now = Window(), Wholes(), 1000.0
-    for after in range(0, 300, 15):
-        now = 1000.0 + after
-        each = (
-            PodSample(
-                pod=pod, at=now, running=40.0, waiting=10.0, finished=count(after), errors=0.0, refused=0.0
-            )
-            for pod, count in counted.items()
-        )
-        window = window.add(now, wholes.of(now, tuple(each), [tuple(counted)]))
+    window, wholes, now = Window(), Wholes(), 0
+    for now in range(0, 300, 15):
+        window = window.add(now, wholes.of(now, samples_at(now, counted), [tuple(counted)]))
     return signals_of(window, now=now, live=["a"])
+
+
+def samples_at(at: float, counted: Mapping[str, Counted]) -> tuple[PodSample, ...]:
+    return tuple(
+        PodSample(pod=pod, at=at, running=40.0, waiting=10.0, finished=count(at), errors=0.0, refused=0.0)
+        for pod, count in counted.items()
+    )

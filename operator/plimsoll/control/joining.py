@@ -24,26 +24,34 @@ def joined(samples: Mapping[PodKey, PodSample], live: Mapping[PodKey, str]) -> t
 
 
 class Wholes:
-    """Replicas of several pods that each take requests, from what these say. Of each pod what it counted before its engine restarted is carried
-    on, as in the sum of all of them a restart of one would not be told from a count of all that the others ever did."""
+    """Replicas of several pods that each take requests, from what these say. Of each pod what it, or the one before in its place, counted before
+    its engine started anew is carried on, as in the sum of all of them that would not be told from a count of all that the others ever did."""
 
     def __init__(self) -> None:
-        self._pods = Window()
+        self._places = Window()
 
     def of(
         self, now: float, samples: tuple[PodSample, ...], several: Sequence[Sequence[str]]
     ) -> tuple[PodSample, ...]:
         """One sample of each replica, by the UID of its first pod. `several` are the UIDs of the pods of each such replica: where one of them is
         silent nothing is known of the replica, as a part of its load is not all of it."""
-        parts = {uid for pods in several for uid in pods}
-        self._pods = self._pods.add(now, [each for each in samples if each.pod in parts] if parts else ())
-        if not parts:
+        placed = {uid: _place(pods[0], rank) for pods in several for rank, uid in enumerate(pods)}
+        parts = [replace(each, pod=placed[each.pod]) for each in samples if each.pod in placed]
+        self._places = self._places.add(now, parts)
+        if not placed:
             return samples
-        tracks, heard = self._pods.tracks, self._pods.scraped
+        tracks, heard = self._places.tracks, self._places.scraped
         together = [
-            _as_one([tracks[uid].samples[-1] for uid in pods]) for pods in several if heard.issuperset(pods)
+            replace(_as_one([tracks[place].samples[-1] for place in places]), pod=pods[0])
+            for pods in several
+            if heard.issuperset(places := [placed[uid] for uid in pods])
         ]
-        return (*(each for each in samples if each.pod not in parts), *together)
+        return (*(each for each in samples if each.pod not in placed), *together)
+
+
+def _place(first: str, rank: int) -> str:
+    """Names a pod of a replica by the replica's first, so that another one that comes in its place has the same name."""
+    return f"{first}/{rank}"
 
 
 def _as_one(parts: Sequence[PodSample]) -> PodSample:
