@@ -68,7 +68,7 @@ def test_a_pod_that_several_jobs_scrape_is_one_and_its_engines_are_two(
         assert eventually(partial(is_seen, prometheus.url))
         found = sample(prometheus.url)
         assert found is not None
-        assert (found.running, found.waiting, found.kv_tokens) == (6.0, 2.0, 16_000)
+        assert (found.running, found.waiting, found.kv_tokens) == (6.0, 2.0, 8_000)
         assert (found.finished, found.errors) == (84.0, 2.0)
 
 

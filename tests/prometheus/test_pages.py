@@ -98,10 +98,11 @@ def test_a_name_of_a_model_may_hold_what_ends_lines_elsewhere(odd: str) -> None:
     assert sample(PAGE.replace("{odd}", odd)) == sample(PAGE)
 
 
-def test_ranks_of_one_pod_add_up_and_share_their_fullness():
+def test_ranks_of_one_pod_add_up_and_share_their_fullness_while_each_says_the_pool_of_all():
+    """vLLM adds the blocks of all ranks up before it says them, once for each rank."""
     second = PAGE.replace('engine="0"', 'engine="1"').replace("0.25", "0.75")
     said = sample(PAGE + second)
-    assert (said.running, said.kv_fraction, said.kv_tokens) == (6.0, 0.5, 6400)
+    assert (said.running, said.kv_fraction, said.kv_tokens) == (6.0, 0.5, 3200)
     assert said.ttft is not None
     assert said.ttft.count == 20.0
 

@@ -144,7 +144,7 @@ def test_rows_become_samples():
             kv_fraction=0.5,
             running=7.0,
             waiting=0.0,
-            kv_tokens=3200,
+            kv_tokens=1600,
             block_size=16,
             preemptions=3.0,
             finished=40.0,

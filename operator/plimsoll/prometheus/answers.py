@@ -145,9 +145,10 @@ def _pools(rows: Rows) -> Figures:
         blocks, size = whole(labels.get("num_gpu_blocks")), whole(labels.get("block_size"))
         if not engines or not 0 < engines <= 10**MOST_DIGITS or not blocks or not size:
             continue
+        # vLLM says the blocks of all engines of a pod together, once for each.
         said = found.setdefault(_pod(labels), {"kv_tokens": 0})
-        said["kv_tokens"] += int(engines) * blocks * size
-        said["block_size"] = size
+        if blocks * size > said["kv_tokens"]:
+            said |= {"kv_tokens": blocks * size, "block_size": size}
     return found
 
 

@@ -119,8 +119,8 @@ def _pool(labels: str) -> list[tuple[int, int]]:
 
 
 def _pools(pools: list[tuple[int, int]]) -> tuple[int | None, int | None]:
-    """Tokens of all engines of the pod, and the size of a block."""
-    return (sum(blocks * size for blocks, size in pools), pools[0][1]) if pools else (None, None)
+    """Tokens of all engines of the pod, and the size of a block. vLLM says the blocks of all of them together, once for each."""
+    return (max(blocks * size for blocks, size in pools), pools[0][1]) if pools else (None, None)
 
 
 def _histogram(

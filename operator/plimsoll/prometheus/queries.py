@@ -71,7 +71,7 @@ def queries(
         "load": each("sum", named, words.of(*GAUGES, "kvCapacity"), once=once),
         "counters": each("sum", named, words.of(*COUNTERS), 'finished_reason!="error"', once=once),
         "errors": each("sum", named, success, 'finished_reason="error"', once=once),
-        # Counts the engines of each pod, by the size that they report of their cache.
+        # The size of the cache that the engines of each pod report, all of them the same.
         "pools": each("count", f"{POD}, num_gpu_blocks, block_size", words.of("cacheConfig"), once=once),
         "ages": f"max by ({POD}) ({scraped})" if scraped else "",
     }
