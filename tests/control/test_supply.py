@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from plimsoll import names
 from plimsoll.control.decision import Action
 from plimsoll.control.demand import load_of
 from plimsoll.control.law import LAW
@@ -81,6 +82,20 @@ def test_in_place_of_one_on_a_silent_node_another_is_asked_for(lost: int, action
     assert ticks(same, 8).replicas == 3 + lost, "and no more"
 
 
+def test_one_on_a_silent_node_is_told_as_one_and_is_none_that_can_be_had() -> None:
+    lost = replace(serving(2), wanted=3, lost=1)
+    asked = [
+        situation(signals(2, inflight=45, rate=4.5), lost, bounds=replace(WIDE, max=most)) for most in (4, 3)
+    ]
+    up, none = (after(*[each] * 2) for each in asked)
+    assert (
+        "; not all of the 3 count, as some are late, have failed, find no node or are on one that does not answer"
+        in up.roles[0].message
+    )
+    (told,) = [one.message for one in none.conditions if one.type == names.SCALING]
+    assert told.startswith("3 replicas are wanted, 2 can be had: scaling.max is 3")
+
+
 @pytest.mark.parametrize(("late", "action"), [(False, Action.HOLD), (True, Action.UP)])
 def test_while_requests_wait_another_is_asked_for_in_place_of_one_that_starts_late(
     late: bool, action: Action
@@ -100,7 +115,7 @@ def test_a_step_up_beyond_what_is_wanted_says_that_not_all_that_were_asked_for_c
     same = replace(situation(role.signals), roles=(role,))
     decided = after(same, same).roles[0]
     assert decided.action is Action.UP
-    said = "; not all of the 3 count, as some are late, have failed or find no node"
+    said = "; not all of the 3 count, as some are late, have failed, find no node or are on one that does not answer"
     assert (said in decided.message) == late, decided.message
 
 

@@ -163,7 +163,7 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], c
         return turn.answer(memory, wanted=wanted, reason=RISING, message=message, need=view.need)
     short = (view.sought or 0.0) - counted
     if turn.units(weight) > counted + ROUNDING:
-        says += f"; not all of the {there} count, as some are late, have failed or find no node"
+        says += f"; not all of the {there} count, as some are late, have failed, find no node or are on one that does not answer"
     units, lost = min(short, float(max(there, turn.law.ups_beyond))), _lost(turn, view)
     barred = dict.fromkeys(_barred(turn, view, lost), 0)
 

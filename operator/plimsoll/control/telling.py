@@ -76,7 +76,7 @@ def scaling_limited(
         return ()
     reasons = (allotted.limit, *allotted.besides)
     why = "; besides, ".join(LIMITS.get(one, one).format(max=role.bounds.max) for one in reasons)
-    had = sum(allotted.replicas.values()) - sum(each.unmade for each in role.sets)
+    had = sum(allotted.replicas.values()) - sum(max(each.unmade, each.lost) for each in role.sets)
     message = f"{wanted} replicas{of} are wanted, {had}{among} can be had: {why}"
     return (
         Told(
