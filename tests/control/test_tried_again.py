@@ -55,8 +55,15 @@ def test_one_further_comes_beside_one_that_has_failed_for_long_and_no_second_bef
         under_load(*failing(for_s=3600), wanted=6, refused=True),
         under_load(*failing(for_s=3600), ready=0),
         under_load(*failing(for_s=3600), *failing(first=60)),
+        replace(under_load(*failing(for_s=3600), wanted=4), busy="a rollout is under way"),
     ],
-    ids=["not for long yet", "no more can be made", "none of the set serves", "the one that was tried fails too"],
+    ids=[
+        "not for long yet",
+        "no more can be made",
+        "none of the set serves",
+        "the one that was tried fails too",
+        "it may fail by what a rollout brings",
+    ],
 )  # fmt: skip
 def test_else_none_does(asked: Situation) -> None:
     told = {each.name: each.told for each in asked.roles[0].sets}

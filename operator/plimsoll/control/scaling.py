@@ -178,7 +178,9 @@ def _up(turn: Turn, view: Asked, placed: Placing, weight: Mapping[str, float], c
         answer = _in_place(turn, view, placed, weight, lost=lost, units=units)
         if answer is not None:
             return replace(answer, told=telling.unmet(turn.role, allotted, wanted))
-        again = tried_again(turn.role, turn.now, _failed_s(view, turn.law), turn.law)
+        # While something else moves replicas, those that fail may be what it brings, and a further one would be too.
+        moves = turn.situation.busy is not None
+        again = {} if moves else tried_again(turn.role, turn.now, _failed_s(view, turn.law), turn.law)
         if placed.failing or again:
             # Where no other set has room for the load, one that is left alone may as well be tried.
             allotted = allot({**dict.fromkeys(placed.failing, 1), **barred, **again})
