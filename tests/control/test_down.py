@@ -36,6 +36,12 @@ def test_replicas_that_serve_nobody_go_at_once_whatever_they_wait_for(state: Rep
     assert (decision.roles[0].reason, decision.replicas) == ("LoadFell", 2)
 
 
+@pytest.mark.parametrize(("lets_go", "left"), [(False, 3), (True, 2)])
+def test_beside_a_rollout_replicas_go_where_it_may_have_their_room(lets_go: bool, left: int):
+    calm = situation(signals(3, inflight=5, rate=0.7), busy="a rollout is under way", lets_go=lets_go)
+    assert ticks(calm, 1, memory=known(ready=3, wishes=((NOW - 100, 1.5),))).replicas == left
+
+
 def test_replicas_whose_pods_are_not_made_go_at_once():
     calm = situation(signals(2, inflight=5, rate=0.7), serving(wanted=10))
     decision = ticks(calm, 1, memory=known(ready=2, wishes=((NOW - 100, 1.5),)))

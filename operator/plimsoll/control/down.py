@@ -81,7 +81,7 @@ def _serving(each: ServingSet, left: int, load: Load) -> int:
 
 
 def _timing(turn: Turn, memory: RoleMemory, window: float, lead: float) -> str | None:
-    if turn.situation.busy is not None:
+    if turn.situation.busy is not None and not turn.situation.lets_go:
         return turn.situation.busy
     stays = window if turn.situation.down_window_s is not None else max(window, turn.law.up_starts * lead)
     for at, least, since in (

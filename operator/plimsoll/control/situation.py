@@ -239,6 +239,9 @@ class Situation:
     busy: str | None = None
     """Why nothing may be taken away, in a clause: a rollout or a retune is under way. Alerts hold replicas too, but by the signals that
     they fire on, so none is told here."""
+    lets_go: bool = False
+    """Whether that only waits for room: replicas that the load needs no longer may go then, as theirs may be what it waits for. The last may
+    not, which would leave nothing to go back to."""
 
     @property
     def namespace(self) -> str:

@@ -119,7 +119,7 @@ def test_a_rollout_that_only_waits_for_room_keeps_no_replica_that_may_be_what_it
         sets = (replace(sets[1], replicas=3, pods=(*old.pods, *new)),)
     record = Record(retune=RetuneMemory(step=STEP)) if what == "a retune" else Record()
     found = situation(met.after, Serving(sets=sets), record)
-    assert found.busy == (f"{what} is under way" if held else None)
+    assert (found.busy, found.lets_go) == (f"{what} is under way", not held)
 
 
 def test_where_one_that_serves_has_gone_first_nothing_more_goes_while_another_waits_for_its_place() -> None:
@@ -129,7 +129,7 @@ def test_where_one_that_serves_has_gone_first_nothing_more_goes_while_another_wa
     (planned,) = met.after.sets
     two = replace(met.after, sets=(replace(planned, replicas=2),))
     sets = (replace(old, replicas=1, pods=old.pods[:1]), replace(asked, pods=(WAITS,)))
-    assert situation(two, Serving(sets=sets)).busy == "a rollout is under way"
+    assert not situation(two, Serving(sets=sets)).lets_go
 
 
 def test_where_nobody_knows_what_serves_on_it_is_kept_whatever_finds_no_room() -> None:
@@ -138,6 +138,7 @@ def test_where_nobody_knows_what_serves_on_it_is_kept_whatever_finds_no_room() -
     unread = replace(met.after, others={})
     found = situation(unread, Serving(sets=(replace(old, pods=(*old.pods, WAITS)), asked)))
     assert found.busy is not None
+    assert not found.lets_go
 
 
 @pytest.mark.parametrize(

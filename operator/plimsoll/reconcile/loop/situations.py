@@ -128,16 +128,14 @@ def busy_of(subject: Subject, serving: Serving) -> str | None:
     return None
 
 
-def _held(
-    subject: Subject, record: Record, serving: Serving, sets: Sequence[ServingSet], now: float
-) -> str | None:
-    """Why nothing is taken away, in a clause. What only waits for room keeps none: those that the load needs no longer may have that room."""
+def _held(subject: Subject, record: Record, serving: Serving) -> str | None:
+    """Why nothing is taken away, in a clause."""
     busy = busy_of(subject, serving) if _again(subject, serving) is None else None
-    if busy is not None and _given_up(subject, serving):
+    if busy is None:
+        return None if record.retune.step is None else "a retune is under way"
+    if _given_up(subject, serving):
         return "the new set was given up, and the plan is not of what serves; edit the spec"
-    if busy is None and record.retune.step is not None:
-        busy = "a retune"
-    return None if busy is None or _wait_for_room(sets, now) else f"{busy} is under way"
+    return f"{busy} is under way"
 
 
 def _wait_for_room(sets: Sequence[ServingSet], now: float) -> bool:
@@ -170,6 +168,7 @@ def situation_of(
     *,
     zero: Zero | None,
 ) -> Situation:
+    busy = _held(subject, record, serving)
     role = Role(
         sets=sets,
         signals=signals,
@@ -185,5 +184,6 @@ def situation_of(
         priority=subject.priority,
         up_window_s=subject.up_window_s,
         down_window_s=subject.down_window_s,
-        busy=_held(subject, record, serving, sets, signals.at),
+        busy=busy,
+        lets_go=busy is not None and not _given_up(subject, serving) and _wait_for_room(sets, signals.at),
     )
