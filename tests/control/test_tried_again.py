@@ -73,6 +73,17 @@ def test_else_none_does(asked: Situation) -> None:
         assert [one.reason for one in found.conditions if one.type == names.SCALING] == ["StartFailed"]
 
 
+@pytest.mark.parametrize(("served", "comes"), [(False, False), (True, True)], ids=["never served", "served"])
+def test_one_whose_engine_ends_again_and_again_fails_while_it_loads_once_more_too(
+    served: bool, comes: bool
+) -> None:
+    """It is in each stage for a moment only, and at the first look that found it loading as many came as were wanted."""
+    loads = [
+        replace(one, state=ReplicaState.STARTING, restarts=3, served=served) for one in failing(for_s=400)
+    ]
+    assert (by_set(after(under_load(*loads), 3))["a"] > 5) == comes
+
+
 def test_each_that_fails_too_is_followed_by_the_next_after_twice_as_long_up_to_a_day() -> None:
     memory, fail, tries = known(ready=4), list(failing()), list[float]()
     for tick in range(0, 5 * DAY, 60):

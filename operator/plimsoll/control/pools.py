@@ -137,11 +137,12 @@ def in_place(
 
 def _fails(each: ServingSet) -> bool:
     """Whether a further replica would most likely fail too: one cannot be made, or one fails that was created after the last
-    good start."""
+    good start. An engine that ends again and again before it serves fails while it loads, too."""
     if each.unmade:
         return True
     return any(
-        replica.state is ReplicaState.FAILED and replica.created >= each.served_at
+        (replica.state is ReplicaState.FAILED or (replica.begins_anew and not replica.served))
+        and replica.created >= each.served_at
         for replica in each.replicas
     )
 

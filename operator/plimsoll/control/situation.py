@@ -68,11 +68,14 @@ class Replica:
         """When it began to start up: what it waited for before, a node or its turn in a queue, is no part of that."""
         return self.scheduled or self.created
 
+    @property
+    def begins_anew(self) -> bool:
+        """Its engine has ended, and loads once more."""
+        return self.state is ReplicaState.STARTING and self.restarts > 0
+
     def has_failed(self, now: float, seconds: float) -> bool:
         """It has not served for so long, and its engine has ended meanwhile, or cannot begin. One that loads for the first time may take long."""
-        if self.state is not ReplicaState.FAILED and not (
-            self.state is ReplicaState.STARTING and self.restarts
-        ):
+        if self.state is not ReplicaState.FAILED and not self.begins_anew:
             return False
         return now - (self.since if self.unready is None else self.unready) >= seconds
 
