@@ -55,6 +55,7 @@ def test_one_further_comes_beside_one_that_has_failed_for_long_and_no_second_bef
         under_load(*failing(for_s=3600), wanted=6, refused=True),
         under_load(*failing(for_s=3600), ready=0),
         under_load(*failing(for_s=3600), *failing(first=60)),
+        under_load(*failing(5, for_s=4 * DAY)),
         replace(under_load(*failing(for_s=3600), wanted=4), busy="a rollout is under way"),
     ],
     ids=[
@@ -62,6 +63,7 @@ def test_one_further_comes_beside_one_that_has_failed_for_long_and_no_second_bef
         "no more can be made",
         "none of the set serves",
         "the one that was tried fails too",
+        "more fail than serve",
         "it may fail by what a rollout brings",
     ],
 )  # fmt: skip
@@ -85,16 +87,16 @@ def test_one_whose_engine_ends_again_and_again_fails_while_it_loads_once_more_to
 
 
 def test_each_that_fails_too_is_followed_by_the_next_after_twice_as_long_up_to_a_day() -> None:
-    memory, fail, tries = known(ready=4), list(failing()), list[float]()
+    memory, fail, tries = known(ready=12), list(failing()), list[float]()
     for tick in range(0, 5 * DAY, 60):
         now = NOW + tick
-        asked = under_load(*fail)
+        asked = under_load(*fail, ready=12)
         decision = decide(now=now, situation=asked, memory=memory)
         memory = decision.memory
-        if decision.replicas > 4 + len(fail):
+        if decision.replicas > 12 + len(fail):
             tries.append(now)
             fail += (replace(failing()[0], id=f"try-{tick}", unready=now, created=now),)
-            assert decision.replicas == 4 + len(fail)
+            assert decision.replicas == 12 + len(fail)
     waits = [later - before for before, later in pairwise(tries)]
     expected = [min(DAY, 2 ** (n + 1) * LONG_S) for n in range(len(waits))]
     assert waits == [pytest.approx(one, abs=121) for one in expected]

@@ -106,7 +106,8 @@ def further_fail(role: Role, now: float, seconds: float) -> Collection[str]:
 
 def tried_again(role: Role, now: float, seconds: float, law: Law) -> Mapping[str, int]:
     """Sets some of which serve while all that came since fail, and how many of each may be on their way: those, and a further one once they have
-    failed for so long, or for twice as long with each of them but the first. The fault may be a node's, and no set's."""
+    failed for so long, or for twice as long with each of them but the first. The fault may be a node's, and no set's; where more fail than
+    serve it is the set's."""
     found = {}
     for each in role.sets:
         fail = [one for one in each.replicas if one.has_failed(now, 0)]
@@ -114,7 +115,8 @@ def tried_again(role: Role, now: float, seconds: float, law: Law) -> Mapping[str
         waits = seconds
         for _ in newest[1:]:
             waits = min(law.retry_failed_most_s, 2 * waits)
-        if each.ready and not each.unmade and newest and all(one.has_failed(now, waits) for one in newest):
+        few = bool(newest) and len(newest) <= each.ready
+        if few and not each.unmade and all(one.has_failed(now, waits) for one in newest):
             found[each.name] = len(fail) + each.lost + 1
     return found
 
