@@ -291,17 +291,6 @@ def test_who_only_asks_whether_it_may_be_hears_what_a_first_turn_would_say_and_n
     assert said == ("podPatches" in spec), "what no pod can be made of is found where it is written down"
 
 
-def test_a_set_whose_revision_cannot_be_read_is_not_ended() -> None:
-    asked = seen()
-    first = decide(asked)
-    (name,) = first.revisions
-    edited = replace(after(first, asked), revisions={}, deployment=deployment(podLabels={"team": "search"}))
-    found = decide(edited)
-    assert found.spared == {name[-names.SET_HASH_LENGTH :]}
-    (said,) = (one for one in conditions_of(_story(edited, found, Applied())) if one.type == names.DEGRADED)
-    assert (said.status, said.reason) == ("True", "SetUnreadable")
-
-
 def test_a_set_that_was_given_up_is_tried_again_when_a_person_asks() -> None:
     asked = seen()
     first = decide(asked)

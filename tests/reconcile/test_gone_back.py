@@ -1,4 +1,4 @@
-"""An older release finds what a newer one has made, as after a rollback of the operator."""
+"""An older release finds what a newer one has made, as after a rollback of the operator, or sets whose revision it cannot read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from plimsoll import names
+from plimsoll.facts.serving import PodSeen, Serving, SetSeen, Stage
+from plimsoll.kube.applier import Applied
 from plimsoll.reconcile.decide import decide
 from plimsoll.reconcile.decision import Decision
 from plimsoll.reconcile.kept import Kept
 from plimsoll.reconcile.rebuild import restored
 from plimsoll.reconcile.seen import Seen
+from plimsoll.reconcile.turn import _story
 from plimsoll.render.revision import Revision
+from plimsoll.status.said import conditions_of
 from tests.planning.asking import deployment
 from tests.reconcile.test_decide import after, hashes, seen, serving
 
@@ -77,3 +81,28 @@ def test_a_set_of_the_newer_release_goes_after_an_edit() -> None:
     assert not found.spared
     assert found.rollout is not None
     assert {one.name: one.planned for one in found.rollout.targets}[name] is False
+
+
+def test_a_set_whose_revision_cannot_be_read_is_not_ended() -> None:
+    asked = seen()
+    first = decide(asked)
+    (name,) = first.revisions
+    edited = replace(after(first, asked), revisions={}, deployment=deployment(podLabels={"team": "search"}))
+    found = decide(edited)
+    assert found.spared == {name[-names.SET_HASH_LENGTH :]}
+    (said,) = (one for one in conditions_of(_story(edited, found, Applied())) if one.type == names.DEGRADED)
+    assert (said.status, said.reason) == ("True", "SetUnreadable")
+
+
+def test_the_last_pods_of_a_set_that_went_keep_nobody_waiting_for_its_revision() -> None:
+    """It is deleted with its workload, and pods may drain for minutes, or stay for days on a node that is away."""
+    asked = seen()
+    first = decide(asked)
+    (name,) = first.revisions
+    edited = replace(asked, deployment=deployment(podLabels={"team": "search"}), kept=first.kept)
+    rolled = after(decide(edited), edited)
+    gone = SetSeen(name=name, replicas=0, pods=(PodSeen(name="p", uid="p", stage=Stage.LEAVING, node="n"),))
+    found = decide(replace(rolled, serving=Serving(sets=(gone, *rolled.serving.sets))))
+    assert not found.spared
+    (said,) = (one for one in conditions_of(_story(rolled, found, Applied())) if one.type == names.DEGRADED)
+    assert said.reason == "Healthy"

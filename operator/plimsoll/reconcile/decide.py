@@ -108,7 +108,7 @@ def _rolled_out(
         spared=frozenset(
             one.name[-names.SET_HASH_LENGTH :]
             for one in seen.serving.sets
-            if (one.replicas or one.pods) and one.name not in existing
+            if one.lives and one.name not in existing
         ),
     )
 
