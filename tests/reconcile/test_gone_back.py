@@ -106,3 +106,29 @@ def test_the_last_pods_of_a_set_that_went_keep_nobody_waiting_for_its_revision()
     assert not found.spared
     (said,) = (one for one in conditions_of(_story(rolled, found, Applied())) if one.type == names.DEGRADED)
     assert said.reason == "Healthy"
+
+
+@pytest.mark.parametrize(
+    ("groups", "kinds"),
+    [
+        (False, "delete deployments,statefulsets -n"),
+        (True, "delete deployments,statefulsets,leaderworkersets -n"),
+    ],
+)
+def test_what_ends_a_set_that_cannot_be_read_names_the_kind_that_makes_its_pods(
+    groups: bool, kinds: str
+) -> None:
+    """A cluster that does not serve the kind would refuse the whole command."""
+    asked = seen()
+    first = decide(asked)
+    (there,) = serving(first).sets
+    left = replace(
+        after(first, asked),
+        serving=Serving(sets=(replace(there, one_object=groups),)),
+        revisions={},
+        deployment=deployment(podLabels={"team": "search"}),
+    )
+    (said,) = (
+        one for one in conditions_of(_story(left, decide(left), Applied())) if one.type == names.DEGRADED
+    )
+    assert kinds in said.message

@@ -125,6 +125,8 @@ def _degraded(story: Story) -> Iterator[Told]:
 def _spared(story: Story) -> str:
     which = ", ".join(sorted(story.spared))
     kinds, namespace = "deployments,statefulsets", story.deployment.namespace
+    if any(one.one_object and one.name.endswith(tuple(story.spared)) for one in story.serving.sets):
+        kinds += ",leaderworkersets"  # not served by each cluster, which would refuse the whole command
     return (
         f"{which}: a set that serves is neither scaled nor removed, as its ControllerRevision is gone or of a release that wrote it in another "
         f"form: go back to that release, or end it: kubectl delete {kinds} -n {namespace} -l '{names.LABEL_SET} in ({which})'"
