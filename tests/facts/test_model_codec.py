@@ -1,12 +1,13 @@
 """Model facts through JSON and back, small enough for a pod's answer, and never trusted."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.facts.model_codec import ModelCodecError, export_model, import_model
+from plimsoll.facts.model_codec import ModelCodecError, digest_of, export_model, import_model
 from plimsoll.facts.models import catalogue_names
 from tests.facts.known_models import known
 
@@ -55,6 +56,30 @@ def test_what_is_no_model_is_refused(text):
 def test_no_text_breaks_the_reader(value):
     with pytest.raises(ModelCodecError):
         import_model(json.dumps({**BODY, "architecture": value}))
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        ("google/gemma-3-27b-it", {"only_bfloat16": False, "rope_by_layer": False}),
+        ("databricks/dbrx-instruct", {"supports_adapters": True}),
+        ("nvidia/Qwen3.6-27B-NVFP4", {"rope_others": None}),
+    ],
+)
+def test_facts_that_say_only_what_may_be_planned_leave_the_digest_by_which_is_learned(source, changes):
+    facts = known(source)
+    less = replace(facts.architecture, **changes)
+    assert all(getattr(facts.architecture, name) != value for name, value in changes.items())
+    assert digest_of(less, facts.weights) == facts.digest
+
+
+def test_heads_of_an_encoder_leave_the_digest_by_which_is_learned():
+    facts = known("zai-org/GLM-4.5V")
+    vision = facts.architecture.vision
+    assert vision is not None
+    assert vision.heads
+    less = replace(facts.architecture, vision=replace(vision, heads=()))
+    assert digest_of(less, facts.weights) == facts.digest
 
 
 def test_a_digest_from_outside_is_not_believed():

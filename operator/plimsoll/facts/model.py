@@ -74,7 +74,7 @@ class ModelFacts:
     origin: str
     """Which resolver had the facts: catalogue, inline, folder, hub, facts pod; with a note where only a variant of the name matched."""
     digest: str
-    """Changes when anything changes that a plan reads from these facts."""
+    """Changes when anything changes that memory or speed depend on."""
 
     def __hash__(self) -> int:
         return hash(self.digest)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -46,6 +46,13 @@ _POSITIVE = frozenset(
     ]
 )
 """Fields of the architecture that must not be zero, since something is divided by them or their part would have no size."""
+_ONLY_ALLOW: Final[Mapping[str, Any]] = {
+    "rope_others": None,
+    "rope_by_layer": False,
+    "supports_adapters": True,
+    "only_bfloat16": False,
+}
+"""Fields of the architecture that decide what may be planned, and of what runs neither memory nor speed; each as if nothing were known."""
 _MOST = 1 << 50
 """The largest number that is read."""
 
@@ -55,8 +62,12 @@ class ModelCodecError(ValueError):
 
 
 def digest_of(architecture: Architecture, weights: WeightBytes) -> str:
-    """A hash of all that memory and speed depend on, by which is remembered what was learned of a model."""
-    architecture = dataclasses.replace(architecture, rope_others=None, rope_by_layer=False)
+    """A hash of all that memory and speed depend on, by which is remembered what was learned of a model. It must not change with a release
+    that reads more of the same config."""
+    sees = architecture.vision
+    architecture = dataclasses.replace(
+        architecture, vision=sees and dataclasses.replace(sees, heads=()), **_ONLY_ALLOW
+    )
     text = json.dumps(
         [_packed(architecture), _plain(_WEIGHTS, weights)], sort_keys=True, separators=(",", ":")
     )
