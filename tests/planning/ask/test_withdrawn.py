@@ -36,5 +36,11 @@ def test_where_something_else_may_serve_it_that_is_a_warning(spec):
     assert finding(planned(deployment(**spec)), "ModelWithdrawn").severity is Severity.WARNING
 
 
+def test_nor_is_it_certain_in_an_image_that_the_admin_brings():
+    config = {"engines": {"versions": [{"version": "0.33.0", "image": "example.com/vllm:ours"}]}}
+    made = planned(deployment(GONE, engine={"version": "0.33.0"}), config=config)
+    assert finding(made, "ModelWithdrawn").severity is Severity.WARNING
+
+
 def test_no_class_is_in_both_lists():
     assert not set(IN_TRANSFORMERS) & set(NOWHERE)

@@ -36,7 +36,7 @@ from plimsoll.planning.ask.ways_in import check_ways_in
 from plimsoll.planning.ask.withdrawn import check_withdrawn
 from plimsoll.planning.ask.words import check_words
 from plimsoll.planning.pinning import digest_before, spec_digest
-from plimsoll.planning.placing.images import with_images
+from plimsoll.planning.placing.images import ADMIN_FIELDS, brought, with_images
 from plimsoll.planning.placing.placement import Slot, slots
 from plimsoll.planning.plan import Finding, Origin, Severity
 
@@ -146,7 +146,7 @@ def read(
         *check_rope(intent, model, context.tokens),
         *check_guesses(intent, engine),
         *check_words(merged.spec, engine, config),
-        *check_withdrawn(merged.spec, model, engine),
+        *check_withdrawn(merged.spec, model, engine, own_image=brought(engine, config, *ADMIN_FIELDS)),
         *context.findings,
     )
     if any(finding.severity is Severity.ERROR and finding.reason != QUERY_UNCLOSED for finding in findings):
@@ -161,7 +161,13 @@ def read(
         digest=digests[0],
         digest_before=digests[1],
         task=Task(
-            intent=intent, model=model, draft=facts.draft, engine=engine, learned=learned, context=context
+            intent=intent,
+            model=model,
+            draft=facts.draft,
+            engine=engine,
+            own_image=brought(engine, config, "nvidia"),
+            learned=learned,
+            context=context,
         ),
         slots=found,
         findings=(*findings, *left_out),

@@ -20,6 +20,8 @@ class Task:
     """As the model will be in memory: quantization while loading is applied already."""
     draft: ModelFacts | None
     engine: EngineFacts
+    own_image: bool = False
+    """Whether the image for NVIDIA GPUs is another one than the engine's project publishes, and may be built for other GPUs."""
     learned: Learned
     context: ContextLength
 

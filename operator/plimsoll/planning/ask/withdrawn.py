@@ -12,13 +12,16 @@ from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.plan import Finding, Severity
 
 
-def check_withdrawn(spec: LLMDeploymentSpec, model: ModelFacts, engine: EngineFacts) -> Iterator[Finding]:
-    """A finding where the engine's own class of the model is gone. An image of the user's own, or code of the model's, may bring another one."""
+def check_withdrawn(
+    spec: LLMDeploymentSpec, model: ModelFacts, engine: EngineFacts, *, own_image: bool
+) -> Iterator[Finding]:
+    """A finding where the engine's own class of the model is gone. An image of the user's or the admin's own, or code of the model's, may
+    bring another one."""
     name = model.architecture.name
     last = {**IN_TRANSFORMERS, **NOWHERE}.get(name)
     if engine.name != "vllm" or engine.release is None or last is None or engine.release <= release(last):
         return
-    certain = name in NOWHERE and not engine.image and not spec.model.trust_remote_code
+    certain = name in NOWHERE and not own_image and not spec.model.trust_remote_code
     instead = (
         ""
         if name in NOWHERE

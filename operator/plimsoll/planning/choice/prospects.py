@@ -194,7 +194,7 @@ def _question_of(task: Task, demand: Demand) -> Question:
         kv_dtype=kv_word(task.intent.spec.memory.kv_cache_dtype, task.model.architecture),
         release=task.engine.release,
         generates=task.intent.generates,
-        own_image=bool(task.engine.image),
+        own_image=task.own_image,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         head_in_stages=head_in_stages(task.intent.spec, task.engine),
         encoder_cut=not any(word.startswith(ENCODER_FLAG) for word in task.intent.spec.engine.extra_args),

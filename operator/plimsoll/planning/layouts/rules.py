@@ -87,7 +87,7 @@ class Question:
     release: Version | None = None
     """The engine's release; None where its version names none, which then counts as a new one."""
     own_image: bool = False
-    """Whether the user brings an image of their own, which may be built for other GPUs."""
+    """Whether somebody brings an image of their own, which may be built for other GPUs."""
     head_in_stages: bool = True
     """Whether the engine's version can run the head that guesses tokens beside pipeline stages."""
     encoder_cut: bool = True

@@ -45,6 +45,11 @@ def _entry(version: str, config: OperatorConfig) -> EngineVersion | None:
     return next((entry for entry in config.engines.versions if entry.version == version), None)
 
 
+def brought(facts: EngineFacts, config: OperatorConfig, *vendors: str) -> bool:
+    """Whether users or the admin bring an image for one of these vendors' hardware, so that nobody knows what is in it."""
+    return bool(facts.image) or any(listed(facts.version, vendor, config) for vendor in vendors)
+
+
 def published(facts: EngineFacts, vendor: str) -> bool:
     """Whether the engine's project publishes an image for a vendor's hardware."""
     return vendor in PUBLISHED and facts.profile.image is not None
