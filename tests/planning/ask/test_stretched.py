@@ -7,7 +7,7 @@ import pytest
 from plimsoll.facts.resolve import Resolver
 from plimsoll.planning.plan import Outcome, Severity
 from plimsoll.planning.planner import PlanFacts, plan
-from tests.planning.asking import deployment, finding, inventory, planned, pool, reasons
+from tests.planning.asking import LLAMA, deployment, finding, inventory, planned, pool, reasons
 
 QWEN = {
     "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072, "vocab_size": 151936,
@@ -46,6 +46,14 @@ def test_a_context_beyond_the_model_s_own_is_not_planned_around_a_base_that_nobo
     assert finding(made, "RopeBaseUnknown").severity is severity
     assert "model.architecture.config" in finding(made, "RopeBaseUnknown").remedy
     assert "RopeBaseUnknown" not in reasons(stretched())
+
+
+@pytest.mark.parametrize("source", [LLAMA, "google/gemma-3-27b-it"])
+def test_where_the_user_tells_the_engine_themselves_nothing_need_be_known(source):
+    told = {"extraArgs": ['--hf-overrides={"rope_parameters":{"rope_type":"yarn"}}']}
+    made = planned(deployment(source, longContext={"ropeType": "yarn", "factor": "2.0"}, engine=told))
+    assert made.outcome is Outcome.FITS
+    assert not {"RopeBaseUnknown", "RopeByLayer"} & set(reasons(made))
 
 
 @pytest.mark.parametrize(

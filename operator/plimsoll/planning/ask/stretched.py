@@ -21,6 +21,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "longrope": ("short_factor", "long_factor"),
 }
 """By kind: what it takes beside a factor, which only the checkpoint can say."""
+_OVERRIDE: Final = "--hf-overrides"
 _OWN_CONFIG: Final = "model.architecture.config with the checkpoint's config.json"
 
 
@@ -42,7 +43,8 @@ def rope_scaling(intent: Intent, architecture: Architecture) -> RopeScaling | No
 def check_rope(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Finding]:
     """A finding where the engine cannot be told of a stretched context: an error where it would not start, or answer wrongly."""
     wish, architecture = intent.spec.long_context, model.architecture
-    if wish is None:
+    if wish is None or any(word.startswith(_OVERRIDE) for word in intent.spec.engine.extra_args):
+        # Whoever tells the engine of it themselves is heard: their word comes last, and takes the place of what is said here.
         return
     own = json.loads(architecture.rope_others or "{}")
     missing = [key for key in _NEEDED.get(wish.rope_type, ()) if key not in own]
