@@ -18,7 +18,7 @@ def test_a_model_that_the_version_knows_no_more_is_refused_with_the_last_one_tha
     assert told.remedy == "engine.version: 0.23.0, or a model that newer ones know"
 
 
-@pytest.mark.parametrize("version", ["0.23.0", "0.18.0"])
+@pytest.mark.parametrize("version", ["0.23.0", "0.23.1", "0.18.0"])
 def test_until_then_nothing_is_said(version):
     assert "ModelWithdrawn" not in reasons(planned(deployment(GONE, engine={"version": version})))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.configs.withdrawn import IN_TRANSFORMERS, NOWHERE
-from plimsoll.facts.engine_versions import release
+from plimsoll.facts.engine_versions import Version, release
 from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.plan import Finding, Severity
@@ -19,7 +19,12 @@ def check_withdrawn(
     bring another one."""
     name = model.architecture.name
     last = {**IN_TRANSFORMERS, **NOWHERE}.get(name)
-    if engine.name != "vllm" or engine.release is None or last is None or engine.release <= release(last):
+    if (
+        engine.name != "vllm"
+        or engine.release is None
+        or last is None
+        or not _is_after(engine.release, release(last))
+    ):
         return
     certain = name in NOWHERE and not own_image and not spec.model.trust_remote_code
     instead = (
@@ -35,3 +40,8 @@ def check_withdrawn(
         value=engine.version,
         remedy=f"engine.version: {last}, or a model that newer ones know",
     )
+
+
+def _is_after(one: Version, last: Version) -> bool:
+    """Whether a release comes after the last one with a class. What only mends a release takes no model out of it."""
+    return (one.major, one.minor) > (last.major, last.minor)
