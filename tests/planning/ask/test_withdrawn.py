@@ -29,8 +29,14 @@ def test_until_then_nothing_is_said(version):
         {"source": ELSEWHERE},
         {"source": GONE, "engine": {"version": "0.33.0", "image": "example.com/vllm:ours"}},
         {"model": {"source": GONE, "trustRemoteCode": True}},
+        {"source": GONE, "engine": {"extraArgs": ['--hf-overrides={"architectures":["LlamaForCausalLM"]}']}},
     ],
-    ids=["Transformers has a class", "an image of one's own", "code of the model's own"],
+    ids=[
+        "Transformers has a class",
+        "an image of one's own",
+        "code of the model's own",
+        "another class is named",
+    ],
 )
 def test_where_something_else_may_serve_it_that_is_a_warning(spec):
     assert finding(planned(deployment(**spec)), "ModelWithdrawn").severity is Severity.WARNING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.configs.withdrawn import IN_TRANSFORMERS, NOWHERE
@@ -11,12 +12,15 @@ from plimsoll.facts.engines import EngineFacts
 from plimsoll.facts.model import ModelFacts
 from plimsoll.planning.plan import Finding, Severity
 
+_OTHER_CLASS: Final = ("--hf-overrides", "--model-impl")
+"""Flags by which a user may name another class, or have it taken from elsewhere."""
+
 
 def check_withdrawn(
     spec: LLMDeploymentSpec, model: ModelFacts, engine: EngineFacts, *, own_image: bool
 ) -> Iterator[Finding]:
-    """A finding where the engine's own class of the model is gone. An image of the user's or the admin's own, or code of the model's, may
-    bring another one."""
+    """A finding where the engine's own class of the model is gone. An image of the user's or the admin's own, code of the model's, or
+    a flag may bring another one."""
     name = model.architecture.name
     last = {**IN_TRANSFORMERS, **NOWHERE}.get(name)
     if (
@@ -26,7 +30,8 @@ def check_withdrawn(
         or not _is_after(engine.release, release(last))
     ):
         return
-    certain = name in NOWHERE and not own_image and not spec.model.trust_remote_code
+    told = any(word.startswith(_OTHER_CLASS) for word in spec.engine.extra_args)
+    certain = name in NOWHERE and not (own_image or told or spec.model.trust_remote_code)
     instead = (
         ""
         if name in NOWHERE
