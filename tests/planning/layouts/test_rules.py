@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 
 from plimsoll.facts.architecture import (
-    Attention,
     DenseFfn,
     LinearAttention,
     Mamba,
@@ -17,7 +16,6 @@ from plimsoll.facts.architecture import (
 from plimsoll.facts.dtypes import Dtype
 from plimsoll.facts.engine_versions import Version
 from plimsoll.facts.gpus import gpu_named
-from plimsoll.planning.layouts import shards
 from plimsoll.planning.layouts.layout import Layout
 from plimsoll.planning.layouts.rules import (
     MODEL_RULES,
@@ -378,26 +376,6 @@ def test_a_rule_of_the_devices_keeps_a_layout_on_some_and_turns_it_down_on_other
         assert words in refused[1]
 
 
-@pytest.mark.parametrize(
-    ("mixer", "words"),
-    [
-        (latent(), "unless a scorer picks its tokens"),
-        (replace(attention(), v_head_dim=64), "of one width; these have 128 and 64"),
-        (attention(head_dim=96), "no kernel reads heads of 96"),
-    ],
-)
-def test_no_gpu_reads_a_cache_of_nvfp4_of_plain_latents_of_odd_heads_or_of_values_narrower_than_keys(
-    mixer, words
-):
-    asked = question(architecture([attention(), mixer]), kv_dtype=Dtype.NVFP4)
-    for gpu in ("B200-SXM", "H100-SXM-80GB", "RTX-PRO-6000"):
-        refused = refusal_on(tp(1), asked, site(gpu))
-        assert refused is not None
-        assert refused[0] == "cache-format"
-        assert words in refused[1]
-        assert refusal_on(tp(1), replace(asked, kv_dtype=Dtype.FP8), site(gpu)) is None
-
-
 def test_every_rule_has_a_case_of_both_kinds():
     shapes = {"fp8-block", "quantization-group", "marlin-shard"}
     named = {name for name, _ in MODEL_RULES} | {name for name, _ in SITE_RULES} | shapes
@@ -412,14 +390,3 @@ def test_an_encoder_that_the_user_asks_to_be_left_whole_goes_with_any_number_of_
 def test_experts_that_stay_whole_are_not_cut_whatever_their_width():
     odd = question(moe(width=1000))
     assert first_refusal(tp(8, expert_parallel=True), odd) is None
-
-
-def test_parts_that_a_checkpoint_leaves_alone_may_be_cut_anywhere():
-    only_experts = replace(FP8_BLOCK, experts_only=True)
-    narrow = architecture(
-        [Attention(heads=32, kv_heads=8, head_dim=96, v_head_dim=96)] * 2,
-        ffn=replace(MOE, intermediate=2048),
-        quantization=only_experts,
-    )
-    assert shards.refused(narrow, tp(8)) is None
-    assert shards.refused(replace(narrow, quantization=FP8_BLOCK), tp(8)) is not None
