@@ -22,7 +22,10 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """By kind: what it takes beside a factor, which only the checkpoint can say."""
 _OVERRIDE: Final = "--hf-overrides"
-_OWN_CONFIG: Final = "model.architecture.config with the checkpoint's config.json"
+_OWN_CONFIG: Final = (
+    "model.revision, by which its own config is read where a hub may be asked (here with --online), or model.architecture.config with the "
+    "text of its config.json"
+)
 
 
 def rope_scaling(intent: Intent, architecture: Architecture) -> RopeScaling | None:
