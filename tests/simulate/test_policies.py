@@ -129,7 +129,7 @@ def test_kpa_averages_as_long_as_it_is_told():
 
 @pytest.mark.parametrize(
     ("name", "window"),
-    [("hpa", 300), ("keda", 300), ("kpa", 180), ("wva1", 60), ("wva2", 60), ("dynamo", 180)],
+    [("hpa", 300), ("keda", 300), ("kpa", 180), ("wva1", 300), ("wva2", 300), ("dynamo", 180)],
 )
 def test_beside_replicas_that_run_no_baseline_lets_one_go_before_it_has_seen_a_whole_window(
     name: str, window: int

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from plimsoll.facts.histograms import Histogram
-from plimsoll.simulate.policies.wva import Wva1, Wva2
+from plimsoll.simulate.policies.wva import WINDOW_S, Followed, Wva1, Wva2
 from tests.simulate.views import INF, kv, view, wish
 from tests.simulate.worlds import LIMITS
 
@@ -12,10 +12,10 @@ from tests.simulate.worlds import LIMITS
 def test_wva1_takes_one_step_and_none_while_one_is_on_its_way():
     full, idle = kv(0.79, 0.9), kv(0.2, 0.2, 0.2)
     assert wish(Wva1(), view(60.0, *full)) == 3
-    assert Wva1().decide(view(60.0, *full, pending=1)) is None
+    assert wish(Wva1(), view(60.0, *full, pending=1)) == 3
     assert wish(Wva1(), view(60.0, *idle)) == 2
-    assert Wva1().decide(view(60.0, *idle, pending=1)) is None
-    assert Wva1().decide(view(60.0, *kv(0.6, 0.6))) is None
+    assert wish(Wva1(), view(60.0, *idle, pending=1)) == 4
+    assert wish(Wva1(), view(60.0, *kv(0.6, 0.6))) == 2
     policy = Wva1()
     policy.decide(view(60.0, *full))
     assert policy.decide(view(75.0, *full)) is None
@@ -30,7 +30,7 @@ def test_wva2_sizes_its_step_from_missing_tokens():
     # A replica has 80% of its cache, or as much as was in use where a queue says that no more fits.
     assert wish(Wva2(LIMITS), view(60.0, *kv(0.95, 0.95))) == 3
     assert wish(Wva2(LIMITS), view(60.0, *[queued(0.5, 9.0)] * 2)) == 3
-    assert Wva2(LIMITS).decide(view(60.0, *kv(0.6, 0.6))) is None
+    assert wish(Wva2(LIMITS), view(60.0, *kv(0.6, 0.6))) == 2
 
 
 def test_wva2_counts_those_on_their_way_and_waits_for_none():
@@ -86,3 +86,24 @@ def test_wva2_lets_go_below_the_gap_that_it_is_told():
     less_full = kv(0.4, 0.4, 0.4, 0.4)
     assert [wish(Wva2(LIMITS, 0.85, gap), view(60.0, *less_full)) for gap in (0.05, 0.15, 0.25)] == [3, 3, 4]
     assert [wish(Wva2(LIMITS, 0.7, gap), view(60.0, *less_full)) for gap in (0.02, 0.15)] == [3, 4]
+
+
+def test_the_hpa_behind_a_rule_adds_at_once_and_lets_go_what_four_minutes_did_not_ask_for():
+    policy = Followed(Wva2(LIMITS))
+    assert policy.settings["window_s"] == WINDOW_S
+    assert policy.decide(view(45.0, *kv(0.95, 0.95))) is None
+    assert wish(policy, view(60.0, *kv(0.95, 0.95))) == 3
+    assert wish(policy, view(75.0, *kv(0.95, 0.95), pending=1)) == 3
+    idle = [wish(policy, view(120.0 + 15 * tick, *kv(0.1, 0.1, 0.1))) for tick in range(30)]
+    gone = 120.0 + 15 * idle.index(1)
+    assert idle == sorted(idle, reverse=True)
+    assert 60 + WINDOW_S <= gone - 120 <= 120 + WINDOW_S, "from the look on that saw no peak any more"
+
+
+def test_what_was_said_by_a_look_holds_until_the_next_one_also_where_that_takes_it_back():
+    policy = Followed(Wva2(LIMITS))
+    for tick in range(30):
+        policy.decide(view(60.0 + 15 * tick, *kv(0.6, 0.6, 0.6)))
+    assert wish(policy, view(510.0, *kv(0.1, 0.1, 0.1))) == 3
+    later = [wish(policy, view(525.0 + 15 * tick, *kv(0.6, 0.6, 0.6))) for tick in range(40)]
+    assert later == [3] * 40

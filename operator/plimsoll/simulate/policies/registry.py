@@ -16,7 +16,7 @@ from plimsoll.simulate.policies.oracle import Oracle, work_of
 from plimsoll.simulate.policies.plimsoll import Plimsoll
 from plimsoll.simulate.policies.reference import Reference
 from plimsoll.simulate.policies.static import Static
-from plimsoll.simulate.policies.wva import GAP, QUEUE_FULL, Wva1, Wva2
+from plimsoll.simulate.policies.wva import GAP, QUEUE_FULL, Followed, Wva1, Wva2
 from plimsoll.simulate.scenario import Scenario
 from plimsoll.simulate.world import World
 
@@ -174,7 +174,7 @@ _KINDS: Final = (
         usual=0.8,
         tried=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3),
         second=Second(name="queue_full", usual=QUEUE_FULL, tried=(4, 5, 10)),
-        make=lambda _stage, full, queue: Wva1(full, queue),
+        make=lambda _stage, full, queue: Followed(Wva1(full, queue)),
     ),
     Kind(
         name="wva2",
@@ -182,7 +182,7 @@ _KINDS: Final = (
         usual=0.85,
         tried=(0.85, 0.7, 0.6, 0.5, 0.4, 0.3),
         second=Second(name="gap", usual=GAP, tried=(0.05, 0.15, 0.25)),
-        make=lambda stage, up, gap: Wva2(stage.scenario.limits, up, gap),
+        make=lambda stage, up, gap: Followed(Wva2(stage.scenario.limits, up, gap)),
     ),
     Kind(
         name="dynamo",

@@ -3,12 +3,15 @@
 The first holds while replicas are on their way. The second counts those as if they served, and sizes its steps, up and down, from
 the tokens that are missing or spare. Both look first when they have run for one interval, as they would with an interval of
 metrics from before they began. What the llm-d scheduler holds back is not among what the second counts, nor is it there.
+
+Both only say a number, which an HPA follows (`Followed`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil, floor, inf
 from statistics import mean, median
 from typing import Final
@@ -17,6 +20,7 @@ from plimsoll.facts.histograms import Histogram
 from plimsoll.facts.pod_sample import PodSample
 from plimsoll.planning.ask.values import counted
 from plimsoll.simulate.policies.base import View, Wish
+from plimsoll.simulate.policies.kubernetes import TOLERANCE, Behaviour
 from plimsoll.simulate.steps import Limits
 
 EVERY_S: Final = 60.0
@@ -28,6 +32,8 @@ SPARE_KV: Final = 0.10
 SPARE_QUEUE: Final = 3.0
 GAP: Final = 0.15
 """Between the share at which replicas are added and the one below which they go."""
+WINDOW_S: Final = 240.0
+"""The HPA's, before it lets replicas go."""
 HELD: Final = 10
 """Queues of which it is remembered how many tokens were in use meanwhile."""
 
@@ -72,6 +78,9 @@ class Wva1:
         if view.now < self._next or not peaks:
             return None
         self._next = view.now + EVERY_S
+        return self._looked(view, peaks) or _enough(view)
+
+    def _looked(self, view: View, peaks: Sequence[tuple[float, float]]) -> Wish | None:
         free = [(kv, waiting) for kv, waiting in peaks if kv < self.kv_full and waiting < self.queue_full]
         spare_kv, spare_queue = self._spare(free)
         if not free or spare_kv < SPARE_KV or spare_queue < SPARE_QUEUE:
@@ -100,6 +109,10 @@ class Wva1:
             return 0.0, 0.0
         kv = sum(self.kv_full - each for each, _ in peaks) / len(peaks)
         return kv, sum(self.queue_full - each for _, each in peaks) / len(peaks)
+
+
+def _enough(view: View) -> Wish:
+    return Wish(view.told, "Enough", "neither more nor fewer are wanted")
 
 
 class Lengths:
@@ -155,6 +168,11 @@ class Wva2:
         if not samples:
             return None
         self._next = view.now + EVERY_S
+        return self._looked(view, samples, peaks) or _enough(view)
+
+    def _looked(
+        self, view: View, samples: Sequence[PodSample], peaks: Mapping[str, tuple[float, float]]
+    ) -> Wish | None:
         demand, holds = 0.0, []
         for sample in samples:
             kv, waiting = peaks[sample.pod]
@@ -192,3 +210,23 @@ class Wva2:
         limits = self.limits
         at_once = min(limits.max_num_batched_tokens * asked / (given + asked), limits.max_num_seqs)
         return at_once * (given + asked / 2)
+
+
+class Followed:
+    """A number that was said, and the HPA behind it. It adds at once, as in WVA's samples, which keeps most; it lets go what the largest
+    number of the last four minutes does not ask for, as in WVA's chart. That waits as long before it adds, too."""
+
+    def __init__(self, rule: Wva1 | Wva2) -> None:
+        self.name, self.histograms = rule.name, rule.histograms
+        self.settings: Mapping[str, float] = {**rule.settings, "window_s": WINDOW_S}
+        self._rule, self._behaviour = rule, Behaviour(WINDOW_S)
+        self._said: Wish | None = None
+
+    def decide(self, view: View) -> Wish | None:
+        self._said = self._rule.decide(view) or self._said
+        if self._said is None or not view.told:
+            return None
+        wanted = self._said.replicas
+        if abs(wanted / view.told - 1) <= TOLERANCE:
+            wanted = view.told
+        return replace(self._said, replicas=self._behaviour.bounded(wanted, view))
