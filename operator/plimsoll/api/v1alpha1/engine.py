@@ -119,3 +119,7 @@ class Engine(ApiModel):
     env: tuple[EnvVar, ...] = listing(
         "Further environment variables, under the admin's allow and deny lists.", most=64, keys=("name",)
     )
+
+    def tells(self, *flags: str) -> bool:
+        """Whether the user hands the engine one of these flags themselves, by its long name."""
+        return any(word.startswith(flags) for word in self.extra_args)

@@ -46,7 +46,7 @@ def rope_scaling(intent: Intent, architecture: Architecture) -> RopeScaling | No
 def check_rope(intent: Intent, model: ModelFacts, longest: int) -> Iterator[Finding]:
     """A finding where the engine cannot be told of a stretched context: an error where it would not start, or answer wrongly."""
     wish, architecture = intent.spec.long_context, model.architecture
-    if wish is None or any(word.startswith(_OVERRIDE) for word in intent.spec.engine.extra_args):
+    if wish is None or intent.spec.engine.tells(_OVERRIDE):
         # Whoever tells the engine of it themselves is heard: their word comes last, and takes the place of what is said here.
         return
     own = json.loads(architecture.rope_others or "{}")

@@ -22,8 +22,8 @@ def check_ways_in(intent: Intent) -> Iterator[Finding]:
 
 def _ingress_path(intent: Intent) -> Iterator[Finding]:
     """A route of the Gateway API takes a prefix off, and an Ingress has no word for that."""
-    ingress, told = intent.spec.networking.ingress, intent.spec.engine.extra_args
-    if ingress is None or is_engines(ingress.path) or any(one.startswith("--root-path") for one in told):
+    ingress = intent.spec.networking.ingress
+    if ingress is None or is_engines(ingress.path) or intent.spec.engine.tells("--root-path"):
         return
     if any(word in name for name in ingress.annotations for word in _TAKE_OFF):
         return

@@ -22,7 +22,7 @@ def check_withdrawn(
     """A finding where the engine's own class of the model is gone. An image of the user's or the admin's own, code of the model's, or
     a flag may bring another one."""
     name = model.architecture.name
-    last = {**IN_TRANSFORMERS, **NOWHERE}.get(name)
+    last = IN_TRANSFORMERS.get(name) or NOWHERE.get(name)
     if (
         engine.name != "vllm"
         or engine.release is None
@@ -30,7 +30,7 @@ def check_withdrawn(
         or not _is_after(engine.release, release(last))
     ):
         return
-    told = any(word.startswith(_OTHER_CLASS) for word in spec.engine.extra_args)
+    told = spec.engine.tells(*_OTHER_CLASS)
     certain = name in NOWHERE and not (own_image or told or spec.model.trust_remote_code)
     instead = (
         ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from plimsoll.api.config import OperatorConfig
 from plimsoll.api.v1alpha1.spec import LLMDeploymentSpec
 from plimsoll.facts.engines import EngineFacts
-from plimsoll.planning.placing.images import ADMIN_FIELDS, listed
+from plimsoll.planning.placing.images import ADMIN_FIELDS, brought
 from plimsoll.planning.plan import Finding, Severity
 
 
@@ -25,7 +25,7 @@ def check_words(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorCo
             continue
         instead = engine.profile.stale_values.get(flag, {}).get(word)
         yield Finding(
-            severity=Severity.WARNING if _has_own_image(spec, engine, config) else Severity.ERROR,
+            severity=Severity.WARNING if brought(engine, config, *ADMIN_FIELDS) else Severity.ERROR,
             reason="UnknownWord",
             message=f"{field} is {word!r}, which {engine.name} {engine.version} does not know; it knows {', '.join(known)}",
             field=field,
@@ -36,7 +36,7 @@ def check_words(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorCo
 
 def _words(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[tuple[str, str, str]]:
     """Each word with its field and its flag, spelled as the engine compares it."""
-    brought = {
+    handed = {
         match.flag.name
         for word in spec.engine.extra_args
         if word.startswith("--") and (match := engine.flags.find(word.partition("=")[0])) is not None
@@ -48,13 +48,7 @@ def _words(spec: LLMDeploymentSpec, engine: EngineFacts) -> Iterator[tuple[str, 
         yield "engine.attentionBackend", "--attention-backend", backend.upper()
     tools = spec.tool_calling
     # Unless the model itself may choose to call tools, the engine never looks the parser up.
-    if tools is not None and tools.auto_choice is not False and "--tool-parser-plugin" not in brought:
+    if tools is not None and tools.auto_choice is not False and "--tool-parser-plugin" not in handed:
         yield "toolCalling.parser", "--tool-call-parser", tools.parser
-    if spec.reasoning is not None and "--reasoning-parser-plugin" not in brought:
+    if spec.reasoning is not None and "--reasoning-parser-plugin" not in handed:
         yield "reasoning.parser", "--reasoning-parser", spec.reasoning.parser
-
-
-def _has_own_image(spec: LLMDeploymentSpec, engine: EngineFacts, config: OperatorConfig) -> bool:
-    """Whether the user or the admin names an image of their own for this version."""
-    admins = any(listed(engine.version, vendor, config) is not None for vendor in ADMIN_FIELDS)
-    return spec.engine.image is not None or admins

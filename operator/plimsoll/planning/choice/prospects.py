@@ -197,7 +197,7 @@ def _question_of(task: Task, demand: Demand) -> Question:
         own_image=task.own_image,
         context_parallel=CONTEXT_PARALLEL_FLAG in task.engine.flags,
         head_in_stages=head_in_stages(task.intent.spec, task.engine),
-        encoder_cut=not any(word.startswith(ENCODER_FLAG) for word in task.intent.spec.engine.extra_args),
+        encoder_cut=not task.intent.spec.engine.tells(ENCODER_FLAG),
         draft=None if task.draft is None else task.draft.architecture,
         draft_tensor=None if wish is None or wish.method == "ngram" else wish.tensor,
         # A budget of no GPUs at all turns down no layout: the plan is to show the one that would run, and that the budget forbids it.
